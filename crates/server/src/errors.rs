@@ -87,6 +87,8 @@ pub(crate) enum Failure {
     InvalidRuns(InvalidValue),
     #[error("Invalid Webhook")]
     InvalidWebhook(InvalidValue),
+    #[error("Invalid Labels")]
+    InvalidLabels(InvalidValue),
     /// The batch has no audits, or more than are allowed.
     #[error("Invalid Batch")]
     InvalidBatch(InvalidValue),
@@ -162,6 +164,7 @@ impl Failure {
             | Self::InvalidFormat(value)
             | Self::InvalidRuns(value)
             | Self::InvalidWebhook(value)
+            | Self::InvalidLabels(value)
             | Self::InvalidBatch(value) => Some(value),
             _ => None,
         };
@@ -199,6 +202,7 @@ impl Failure {
             Self::InvalidFormat(_) => "INVALID_FORMAT",
             Self::InvalidRuns(_) => "INVALID_RUNS",
             Self::InvalidWebhook(_) => "INVALID_WEBHOOK",
+            Self::InvalidLabels(_) => "INVALID_LABELS",
             Self::InvalidBatch(_) => "INVALID_BATCH",
             Self::InvalidParameter(_) => "INVALID_PARAMETER",
             Self::InvalidIdempotencyKey => "INVALID_IDEMPOTENCY_KEY",
@@ -237,6 +241,7 @@ impl Failure {
             | Self::InvalidFormat(_)
             | Self::InvalidRuns(_)
             | Self::InvalidWebhook(_)
+            | Self::InvalidLabels(_)
             | Self::InvalidBatch(_) => StatusCode::NOT_ACCEPTABLE,
             Self::InvalidParameter(_) | Self::InvalidIdempotencyKey => StatusCode::BAD_REQUEST,
             Self::IdempotencyKeyReused => StatusCode::CONFLICT,

@@ -80,12 +80,21 @@ impl Orders {
 
     /// Returns the request in a normalized format, whose digest is stored with an idempotency key.
     fn canonical(&self, options: &AuditOptions) -> Result<String, Failure> {
-        let AuditOptions { runs, webhook } = options;
+        let AuditOptions {
+            runs,
+            webhook,
+            labels,
+        } = options;
         let text = match self {
             Self::Single(order) => serde_json::to_string(&("start", order, runs, webhook)),
             Self::Batch(orders) => serde_json::to_string(&("batch", orders, runs, webhook)),
         };
-        text.map_err(Failure::internal)
+        let mut text = text.map_err(Failure::internal)?;
+        // A request without labels has the text of versions that knew none.
+        if !labels.is_empty() {
+            text += &serde_json::to_string(labels).map_err(Failure::internal)?;
+        }
+        Ok(text)
     }
 
     fn into_vec(self) -> Vec<Order> {
@@ -139,6 +148,7 @@ mod tests {
         let options = AuditOptions {
             runs: 3,
             webhook: Some("https://example.com/hook".to_owned()),
+            labels: Vec::new(),
         };
         let order_text = concat!(
             r#"{"url":"https://example.com/","device":"mobile","#,
@@ -147,6 +157,12 @@ mod tests {
         let single = Orders::Single(order()).canonical(&options).unwrap();
         let expected = format!(r#"["start",{order_text},3,"https://example.com/hook"]"#);
         assert_eq!(single, expected);
+        let labelled = AuditOptions {
+            labels: vec!["one".to_owned()],
+            ..options
+        };
+        let labelled = Orders::Single(order()).canonical(&labelled).unwrap();
+        assert_eq!(labelled, format!(r#"{expected}["one"]"#));
         let batch = Orders::Batch(vec![order()]).canonical(&AuditOptions::default());
         assert_eq!(
             batch.unwrap(),

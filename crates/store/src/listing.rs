@@ -10,6 +10,10 @@ pub struct AuditFilter {
     pub network: Option<String>,
     pub location: Option<String>,
     pub state: Option<AuditState>,
+    /// A label that the audit has, among others.
+    pub label: Option<String>,
+    /// A part of the URL, in any case.
+    pub url_part: Option<String>,
     /// The earliest time of acceptance.
     pub from: Option<Timestamp>,
     /// The end of the time of acceptance, exclusive.
@@ -25,9 +29,22 @@ impl AuditFilter {
             && same(&self.network, &audit.order.network)
             && same(&self.location, &audit.order.location)
             && self.state.is_none_or(|state| state == audit.state)
+            && self
+                .label
+                .as_ref()
+                .is_none_or(|label| audit.labels.contains(label))
+            && self
+                .url_part
+                .as_ref()
+                .is_none_or(|part| contains(&audit.order.url, part))
             && self.from.is_none_or(|from| audit.accepted_at >= from)
             && self.to.is_none_or(|to| audit.accepted_at < to)
     }
+}
+
+/// Whether a text contains a part, in any case.
+fn contains(text: &str, part: &str) -> bool {
+    text.to_lowercase().contains(&part.to_lowercase())
 }
 
 /// The position of an audit in the list of its account, by time of acceptance, then by number.
@@ -46,6 +63,7 @@ pub struct AuditEntry {
     pub batch_id: Option<String>,
     pub order: Order,
     pub runs: u32,
+    pub labels: Vec<String>,
     pub state: AuditState,
     pub error: Option<AuditError>,
     pub accepted_at: Timestamp,

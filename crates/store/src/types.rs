@@ -78,6 +78,21 @@ pub(crate) fn read_options(column: Option<&str>) -> Result<VisitOptions, serde_j
     column.map_or(Ok(VisitOptions::default()), serde_json::from_str)
 }
 
+/// Returns labels as they are stored; `None` if there are none.
+pub(crate) fn labels_column(labels: &[String]) -> Result<Option<String>, StoreError> {
+    if labels.is_empty() {
+        return Ok(None);
+    }
+    let text = serde_json::to_string(labels);
+    text.map(Some)
+        .map_err(|error| StoreError::Refused(error.to_string()))
+}
+
+/// Reads labels that [`labels_column`] returned.
+pub(crate) fn read_labels(column: Option<&str>) -> Result<Vec<String>, serde_json::Error> {
+    column.map_or(Ok(Vec::new()), serde_json::from_str)
+}
+
 /// Options of an audit besides its order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditOptions {
@@ -85,6 +100,8 @@ pub struct AuditOptions {
     pub runs: u32,
     /// The URL to notify when the audit is completed.
     pub webhook: Option<String>,
+    /// Labels by which the client finds the audit again, each once.
+    pub labels: Vec<String>,
 }
 
 impl Default for AuditOptions {
@@ -92,6 +109,7 @@ impl Default for AuditOptions {
         Self {
             runs: 1,
             webhook: None,
+            labels: Vec::new(),
         }
     }
 }
@@ -124,6 +142,7 @@ pub struct AuditStatus {
     /// The URL of the measured document, if the request was redirected to another page.
     pub final_url: Option<String>,
     pub runs: u32,
+    pub labels: Vec<String>,
     pub accepted_at: Timestamp,
 }
 

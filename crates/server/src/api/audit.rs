@@ -116,6 +116,8 @@ pub(crate) struct Tracking<'a> {
     /// Set if the request was redirected to another page.
     #[serde(skip_serializing_if = "Option::is_none")]
     final_url: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    labels: &'a [String],
     /// Set by the status operation while the audit is not completed.
     #[serde(skip_serializing_if = "Option::is_none")]
     progress: Option<Progress>,
@@ -132,6 +134,7 @@ impl<'a> From<&'a AuditStatus> for Tracking<'a> {
             error: audit.error.as_ref().filter(|_| is_completed),
             lab_data: None,
             final_url: audit.final_url.as_deref(),
+            labels: &audit.labels,
             progress: None,
         }
     }

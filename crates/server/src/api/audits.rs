@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::{
-    api::{cursor, path_id::PathId},
+    api::{cursor, path_id::PathId, request_body::is_label},
     auth::Caller,
     envelope,
     errors::Failure,
@@ -58,6 +58,10 @@ fn parse_filter(query: &Query, url_chars: usize) -> Result<AuditFilter, Failure>
         network: text("network", "Network", FILTER_ID_CHARS)?,
         location: text("location", "Location", FILTER_ID_CHARS)?,
         state: query.get("state", "State", parse_state)?,
+        label: query.get("label", "Label", |text| {
+            is_label(text).then(|| text.to_owned())
+        })?,
+        url_part: None,
         from: time("from", "From")?,
         to: time("to", "To")?,
     })
@@ -72,7 +76,8 @@ pub(crate) fn state_name(state: AuditState) -> &'static str {
     }
 }
 
-fn parse_state(name: &str) -> Option<AuditState> {
+/// Parses the contract's name of a state.
+pub(crate) fn parse_state(name: &str) -> Option<AuditState> {
     [
         AuditState::NotStarted,
         AuditState::InProgress,
@@ -92,6 +97,8 @@ pub(crate) struct Row<'a> {
     network: &'a str,
     location: &'a str,
     runs: u32,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    labels: &'a [String],
     status: &'static str,
     created_at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -120,6 +127,7 @@ impl<'a> From<&'a AuditEntry> for Row<'a> {
             network: &audit.order.network,
             location: &audit.order.location,
             runs: audit.runs,
+            labels: &audit.labels,
             status: state_name(audit.state),
             created_at: iso8601_ms(audit.accepted_at.0),
             completed_at: audit.finished_at.map(|at| iso8601_ms(at.0)),

@@ -28,6 +28,11 @@ const URL_RULE: &str = "The URL must be an absolute http or https URL of a host 
 /// The largest number of runs of an audit.
 pub(crate) const MAX_RUNS: u32 = 9;
 
+/// The largest number of labels of an audit.
+pub(crate) const MAX_LABELS: usize = 10;
+/// The longest label.
+pub(crate) const MAX_LABEL_CHARS: usize = 40;
+
 /// A body that is a JSON object.
 ///
 /// Deserializing refuses what the contract calls an invalid body: a member that is missing, null,
@@ -48,6 +53,8 @@ pub(crate) struct AuditRequest {
     webhook: Option<String>,
     #[serde(default)]
     allow_error_status: bool,
+    #[serde(default)]
+    labels: Vec<String>,
 }
 
 /// The body of a batch, before validation.
@@ -64,6 +71,8 @@ pub(crate) struct BatchRequest {
     webhook: Option<String>,
     #[serde(default)]
     allow_error_status: bool,
+    #[serde(default)]
+    labels: Vec<String>,
 }
 
 impl From<Order> for AuditRequest {
@@ -77,6 +86,7 @@ impl From<Order> for AuditRequest {
             runs: None,
             webhook: None,
             allow_error_status: order.options.allow_error_status,
+            labels: Vec::new(),
         }
     }
 }
@@ -103,7 +113,7 @@ impl AuditRequest {
         };
         Ok(ValidStart {
             orders: Orders::Single(order),
-            options: options(self.runs, self.webhook, app)?,
+            options: options(self.runs, self.webhook, self.labels, app)?,
         })
     }
 }
@@ -145,7 +155,7 @@ impl BatchRequest {
         ] {
             remove_repetitions(list);
         }
-        let options = options(self.runs, self.webhook, app)?;
+        let options = options(self.runs, self.webhook, self.labels, app)?;
         let visit_options = VisitOptions {
             allow_error_status: self.allow_error_status,
         };
@@ -170,7 +180,12 @@ impl BatchRequest {
     }
 }
 
-fn options(runs: Option<i64>, webhook: Option<String>, app: &App) -> Result<AuditOptions, Failure> {
+fn options(
+    runs: Option<i64>,
+    webhook: Option<String>,
+    mut labels: Vec<String>,
+    app: &App,
+) -> Result<AuditOptions, Failure> {
     let runs = match runs {
         None => 1,
         Some(runs) => u32::try_from(runs)
@@ -188,7 +203,44 @@ fn options(runs: Option<i64>, webhook: Option<String>, app: &App) -> Result<Audi
             "webhook", URL_RULE,
         )));
     }
-    Ok(AuditOptions { runs, webhook })
+    check_labels(&labels)?;
+    remove_repetitions(&mut labels);
+    Ok(AuditOptions {
+        runs,
+        webhook,
+        labels,
+    })
+}
+
+fn check_labels(labels: &[String]) -> Result<(), Failure> {
+    let invalid = |index: Option<usize>, reason: String| {
+        Failure::InvalidLabels(InvalidValue {
+            field: "labels",
+            index,
+            reason,
+        })
+    };
+    if labels.len() > MAX_LABELS {
+        let reason = format!("An audit has at most {MAX_LABELS} labels.");
+        return Err(invalid(None, reason));
+    }
+    match labels.iter().position(|label| !is_label(label)) {
+        Some(index) => {
+            let reason = format!(
+                "A label has between 1 and {MAX_LABEL_CHARS} characters, without control \
+                 characters, and without spaces at its ends."
+            );
+            Err(invalid(Some(index), reason))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Whether a text can be a label of an audit.
+pub(crate) fn is_label(text: &str) -> bool {
+    (1..=MAX_LABEL_CHARS).contains(&text.chars().count())
+        && !text.chars().any(char::is_control)
+        && text.trim() == text
 }
 
 /// The lists of values that orders are made of.

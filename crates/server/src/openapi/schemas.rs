@@ -5,7 +5,10 @@ use plumbline_catalog::Catalog;
 use plumbline_model::field::FieldReason;
 use serde_json::{Value, json};
 
-use crate::{api::request_body::MAX_RUNS, app::Limits};
+use crate::{
+    api::request_body::{MAX_LABEL_CHARS, MAX_LABELS, MAX_RUNS},
+    app::Limits,
+};
 
 pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
     let devices: Vec<_> = catalog.devices().iter().map(|d| &d.id).collect();
@@ -33,6 +36,14 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
         "Webhook": {
             "$ref": "#/components/schemas/Url",
             "description": "Receives a request when the audit is completed; see Webhooks.",
+        },
+        "Label": {
+            "type": "string", "minLength": 1, "maxLength": MAX_LABEL_CHARS,
+            "pattern": "^[^\\s\\p{Cc}]([^\\p{Cc}]*[^\\s\\p{Cc}])?$",
+        },
+        "Labels": {
+            "type": "array", "maxItems": MAX_LABELS, "items": reference("Label"),
+            "description": "Labels by which audits are found again, such as a release or a team; repeated ones count once.",
         },
         "Moment": {
             "type": "string", "format": "date-time",
@@ -66,6 +77,7 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
                 "runs": reference("Runs"),
                 "allowErrorStatus": reference("AllowErrorStatus"),
                 "webhook": reference("Webhook"),
+                "labels": reference("Labels"),
             },
         },
         "BatchRequest": {
@@ -83,6 +95,7 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
                 "runs": reference("Runs"),
                 "allowErrorStatus": reference("AllowErrorStatus"),
                 "webhook": reference("Webhook"),
+                "labels": reference("Labels"),
             },
         },
         "AuditError": object(&[
@@ -106,6 +119,7 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
             ("error", reference("AuditError")),
             ("labData", reference("LabData")),
             ("finalUrl", final_url()),
+            ("labels", reference("Labels")),
             ("progress", reference("Progress")),
         ]),
         "Progress": with_description(object(&[
@@ -146,6 +160,7 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
             ("error", reference("AuditError")),
             ("labData", reference("LabData")),
             ("finalUrl", final_url()),
+            ("labels", reference("Labels")),
         ]),
         "AuditData": object(&[
             ("auditId", json!({ "type": "string" })),

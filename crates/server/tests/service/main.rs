@@ -22,6 +22,7 @@ mod faults;
 mod field;
 mod idempotency;
 mod keys;
+mod labels;
 mod limits;
 mod lists;
 mod logs;

@@ -82,6 +82,7 @@ pub(super) const TABLES: &[Table] = &[
             "lab_data",
             "summary",
             "final_url",
+            "labels",
         ],
         sums: &[
             "position",
@@ -105,6 +106,18 @@ pub(super) const TABLES: &[Table] = &[
             "length(lab_data)",
             "length(summary)",
             "length(final_url)",
+            "length(labels)",
+        ],
+        rows_at_once: 500,
+    },
+    Table {
+        name: "audit_labels",
+        columns: &["account_id", "label", "accepted_at", "number", "position"],
+        sums: &[
+            "length(label)",
+            "accepted_at % 1000003",
+            "number",
+            "position",
         ],
         rows_at_once: 500,
     },

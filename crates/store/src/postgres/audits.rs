@@ -9,7 +9,8 @@ use super::connect::{Value, row, rows};
 use super::{digest, read_u32};
 use crate::{
     Acceptance, AuditError, AuditState, AuditStatus, IdempotencyRecord, NewAudit, Order,
-    StoreError, StoredReport, Submission, Timestamp, options_column, read_options,
+    StoreError, StoredReport, Submission, Timestamp, labels_column, options_column, read_labels,
+    read_options,
 };
 
 /// Accepts or refuses submissions of one account, in order. Values that the database rejects, for
@@ -136,6 +137,14 @@ async fn queue(
     let cost: i64 = accepted.iter().map(|submission| submission.cost()).sum();
     let options = all(accepted, |audit| options_column(&audit.order));
     let options: Vec<Option<String>> = options.into_iter().collect::<Result<_, _>>()?;
+    let labels = all(accepted, |audit| labels_column(&audit.options.labels));
+    let labels: Vec<Option<String>> = labels.into_iter().collect::<Result<_, _>>()?;
+    // The labels of all audits, each with the number of its audit, from 1.
+    let of_audits = all(accepted, |audit| &audit.options.labels);
+    let (label_owners, label_texts): (Vec<i64>, Vec<&String>) = (1..)
+        .zip(of_audits)
+        .flat_map(|(nth, labels)| labels.iter().map(move |label| (nth, label)))
+        .unzip();
     execute_checked(
         db,
         "WITH paid AS (
@@ -144,16 +153,22 @@ async fn queue(
          ), queued AS (
              INSERT INTO audits (account_id, number, batch_id, tracking_id, audit_id, url, device,
                                  network, location, options, runs, webhook, accepted_at,
-                                 state)
+                                 labels, state)
              SELECT $1, $2 + nth, batch_id, tracking_id, audit_id, url, device, network, location,
-                    options, runs, webhook, accepted_at, 'waiting'
+                    options, runs, webhook, accepted_at, labels, 'waiting'
              FROM unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-                         $9::text[], $14::text[], $10::bigint[], $11::text[], $12::bigint[])
+                         $9::text[], $14::text[], $10::bigint[], $11::text[], $12::bigint[],
+                         $15::text[])
                   WITH ORDINALITY
                   AS submitted (batch_id, tracking_id, audit_id, url, device, network, location,
-                                options, runs, webhook, accepted_at, nth)
+                                options, runs, webhook, accepted_at, labels, nth)
              ORDER BY nth
-             RETURNING position, batch_id, location, runs, accepted_at
+             RETURNING position, number, batch_id, location, runs, accepted_at
+         ), labelled AS (
+             INSERT INTO audit_labels (account_id, label, accepted_at, number, position)
+             SELECT $1, label, accepted_at, number, position
+             FROM unnest($16::bigint[], $17::text[]) AS given (nth, label)
+             JOIN queued ON queued.number = $2 + given.nth
          ), charged AS (
              INSERT INTO ledger (account_id, amount, reason, position, at)
              SELECT $1, -runs, 'audit', position, accepted_at FROM queued ORDER BY position
@@ -178,6 +193,9 @@ async fn queue(
             &all(accepted, |audit| audit.accepted_at.0),
             &cost,
             &options,
+            &labels,
+            &label_owners,
+            &label_texts,
         ],
     )
     .await
@@ -300,7 +318,7 @@ pub(super) async fn status(
     let row = row(
         db,
         "SELECT tracking_id, audit_id, url, state = 'completed', attempt > 0,
-                error_code, error_message, final_url, runs, accepted_at
+                error_code, error_message, final_url, runs, accepted_at, labels
          FROM audits WHERE tracking_id = $1 AND account_id = $2",
         &[&tracking_id, &account_id],
     )
@@ -317,6 +335,7 @@ pub(super) async fn status(
         final_url: row.try_get(7)?,
         runs: read_u32(&row, 8)?,
         accepted_at: Timestamp(row.try_get(9)?),
+        labels: labels(&row, 10)?,
     }))
 }
 
@@ -360,6 +379,12 @@ pub(super) fn order(row: &Row, first: usize) -> Result<Order, StoreError> {
         options: read_options(row.try_get(first + 4)?)
             .map_err(|error| StoreError::Backend(format!("unreadable options: {error}")))?,
     })
+}
+
+/// Reads the labels of an audit.
+pub(super) fn labels(row: &Row, column: usize) -> Result<Vec<String>, StoreError> {
+    read_labels(row.try_get(column)?)
+        .map_err(|error| StoreError::Backend(format!("unreadable labels: {error}")))
 }
 
 /// Reads a state from two columns: whether completed, whether ever leased.

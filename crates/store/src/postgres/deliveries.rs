@@ -132,7 +132,7 @@ async fn attempts(
          )
          SELECT account_id, webhook, tracking_id, audit_id, url, error_code, error_message,
                 finished_at, attempts, lab_data, final_url, runs, accepted_at,
-                ended_batch
+                ended_batch, labels
          FROM claimed JOIN audits USING (position) ORDER BY array_position($1, position)",
         &[&positions, &until.0],
     )
@@ -151,6 +151,7 @@ async fn attempts(
                 final_url: row.try_get(10)?,
                 runs: read_u32(row, 11)?,
                 accepted_at: Timestamp(row.try_get(12)?),
+                labels: audits::labels(row, 14)?,
             },
             lab_data: row.try_get(9)?,
             finished_at: Timestamp(row.try_get(7)?),

@@ -16,7 +16,7 @@ const MAX_EXAMINED: u32 = 2_000;
 
 const COLUMNS: &str = "tracking_id, audit_id, url, device, network, location, options,
                        state = 'completed', attempt > 0, error_code, error_message, batch_id, runs,
-                       accepted_at, finished_at, number, lab_data, final_url";
+                       accepted_at, finished_at, number, lab_data, final_url, labels";
 
 pub(super) async fn page(
     db: &Object,
@@ -25,9 +25,9 @@ pub(super) async fn page(
     after: Option<ListCursor>,
     limit: u32,
 ) -> Result<AuditPage, StoreError> {
-    let (condition, value) = leading(filter);
+    let (source, condition, value) = leading(filter);
     let sql = format!(
-        "SELECT {COLUMNS} FROM audits
+        "SELECT {COLUMNS} FROM {source}
          WHERE account_id = $1 AND (accepted_at, number) < ($2, $3) AND accepted_at >= $4
            {condition}
          ORDER BY accepted_at DESC, number DESC LIMIT $5"
@@ -85,27 +85,42 @@ fn is_exact(filter: &AuditFilter) -> bool {
         filter.device.is_some(),
         filter.network.is_some(),
         filter.location.is_some(),
+        filter.label.is_some(),
     ];
-    filter.state.is_none() && set.into_iter().filter(|set| *set).count() <= 1
+    filter.state.is_none()
+        && filter.url_part.is_none()
+        && set.into_iter().filter(|set| *set).count() <= 1
 }
 
-/// Returns the condition that an index serves, and its value.
-fn leading(filter: &AuditFilter) -> (&'static str, Option<&str>) {
+/// The audits with a label, in the order of the list, as a source of a query.
+const LABELLED: &str = "(SELECT position AS labelled FROM audit_labels
+                         WHERE account_id = $1 AND label = $6
+                           AND (accepted_at, number) < ($2, $3) AND accepted_at >= $4
+                         ORDER BY accepted_at DESC, number DESC LIMIT $5) AS chosen
+                        JOIN audits ON audits.position = labelled";
+
+/// Returns the source, the condition that an index serves, and its value.
+fn leading(filter: &AuditFilter) -> (&'static str, &'static str, Option<&str>) {
     if matches!(
         filter.state,
         Some(AuditState::NotStarted | AuditState::InProgress)
     ) {
-        return ("AND state <> 'completed'", None);
+        return ("audits", "AND state <> 'completed'", None);
     }
     let by = [
-        (&filter.url, "AND md5(url) = md5($6::text) AND url = $6"),
-        (&filter.device, "AND device = $6"),
-        (&filter.network, "AND network = $6"),
-        (&filter.location, "AND location = $6"),
+        (
+            &filter.url,
+            "audits",
+            "AND md5(url) = md5($6::text) AND url = $6",
+        ),
+        (&filter.label, LABELLED, ""),
+        (&filter.device, "audits", "AND device = $6"),
+        (&filter.network, "audits", "AND network = $6"),
+        (&filter.location, "audits", "AND location = $6"),
     ];
     by.into_iter()
-        .find_map(|(value, condition)| Some((condition, Some(value.as_deref()?))))
-        .unwrap_or(("", None))
+        .find_map(|(value, source, condition)| Some((source, condition, Some(value.as_deref()?))))
+        .unwrap_or(("audits", "", None))
 }
 
 /// Returns the cursor before which all audits of the page are.
@@ -135,6 +150,7 @@ fn entry(row: &Row) -> Result<AuditEntry, StoreError> {
         number: row.try_get(15)?,
         lab_data: row.try_get(16)?,
         final_url: row.try_get(17)?,
+        labels: audits::labels(row, 18)?,
     })
 }
 

@@ -8,7 +8,8 @@ use super::accounts;
 use super::lanes::Lane;
 use crate::{
     Acceptance, AuditError, AuditState, AuditStatus, IdempotencyRecord, LedgerReason, NewAudit,
-    Order, StoreError, StoredReport, Submission, Timestamp, options_column, read_options,
+    Order, StoreError, StoredReport, Submission, Timestamp, labels_column, options_column,
+    read_labels, read_options,
 };
 
 pub(super) fn submit(
@@ -86,8 +87,9 @@ fn queue(
     connection
         .prepare_cached(
             "INSERT INTO audits (tracking_id, audit_id, account_id, number, batch_id, url, device,
-                                 network, location, options, runs, webhook, state, accepted_at)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'waiting', ?)",
+                                 network, location, options, runs, webhook, labels, state,
+                                 accepted_at)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'waiting', ?)",
         )?
         .execute(params![
             audit.tracking_id,
@@ -102,9 +104,24 @@ fn queue(
             options_column(&audit.order)?,
             audit.options.runs,
             audit.options.webhook,
+            labels_column(&audit.options.labels)?,
             audit.accepted_at.0
         ])?;
     let position = connection.last_insert_rowid();
+    for label in &audit.options.labels {
+        connection
+            .prepare_cached(
+                "INSERT INTO audit_labels (account_id, label, accepted_at, number, position)
+                 VALUES (?, ?, ?, ?, ?)",
+            )?
+            .execute(params![
+                submission.account_id,
+                label,
+                audit.accepted_at.0,
+                number,
+                position
+            ])?;
+    }
     accounts::add_ledger_entry(
         connection,
         &submission.account_id,
@@ -206,7 +223,7 @@ pub(super) fn status(
     connection
         .prepare_cached(
             "SELECT tracking_id, audit_id, url, state = 'completed', attempt > 0,
-                    error_code, error_message, final_url, runs, accepted_at
+                    error_code, error_message, final_url, runs, accepted_at, labels
              FROM audits WHERE tracking_id = ? AND account_id = ?",
         )?
         .query_row([tracking_id, account_id], |row| {
@@ -219,6 +236,7 @@ pub(super) fn status(
                 final_url: row.get(7)?,
                 runs: row.get(8)?,
                 accepted_at: Timestamp(row.get(9)?),
+                labels: labels(row, 10)?,
             })
         })
         .optional()
@@ -261,6 +279,13 @@ pub(super) fn order(row: &Row<'_>, first: usize) -> Result<Order, rusqlite::Erro
         options: read_options(row.get_ref(first + 4)?.as_str_or_null()?).map_err(|error| {
             rusqlite::Error::FromSqlConversionFailure(first + 4, Type::Text, error.into())
         })?,
+    })
+}
+
+/// Reads the labels of an audit.
+pub(super) fn labels(row: &Row<'_>, column: usize) -> Result<Vec<String>, rusqlite::Error> {
+    read_labels(row.get_ref(column)?.as_str_or_null()?).map_err(|error| {
+        rusqlite::Error::FromSqlConversionFailure(column, Type::Text, error.into())
     })
 }
 

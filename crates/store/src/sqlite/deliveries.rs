@@ -163,7 +163,7 @@ fn attempt(
     Ok(connection
         .prepare_cached(
             "SELECT account_id, webhook, tracking_id, audit_id, url, error_code, error_message,
-                    finished_at, lab_data, final_url, runs, accepted_at
+                    finished_at, lab_data, final_url, runs, accepted_at, labels
              FROM audits WHERE position = ?",
         )?
         .query_row([position], |row| {
@@ -180,6 +180,7 @@ fn attempt(
                     final_url: row.get(9)?,
                     runs: row.get(10)?,
                     accepted_at: Timestamp(row.get(11)?),
+                    labels: audits::labels(row, 12)?,
                 },
                 lab_data: row.get(8)?,
                 finished_at: Timestamp(row.get(7)?),

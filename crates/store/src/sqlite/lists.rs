@@ -14,7 +14,7 @@ const MAX_EXAMINED: u32 = 2_000;
 
 const COLUMNS: &str = "tracking_id, audit_id, url, device, network, location, options,
                        state = 'completed', attempt > 0, error_code, error_message, batch_id, runs,
-                       accepted_at, finished_at, number, lab_data, final_url";
+                       accepted_at, finished_at, number, lab_data, final_url, labels";
 
 /// Whether an index returns exactly the audits of a page.
 pub(super) fn is_quick(filter: &AuditFilter) -> bool {
@@ -23,9 +23,11 @@ pub(super) fn is_quick(filter: &AuditFilter) -> bool {
         filter.device.is_some(),
         filter.network.is_some(),
         filter.location.is_some(),
-        filter.state.is_some(),
+        filter.label.is_some(),
     ];
-    set.into_iter().filter(|set| *set).count() <= 1 && filter.state.is_none()
+    set.into_iter().filter(|set| *set).count() <= 1
+        && filter.state.is_none()
+        && filter.url_part.is_none()
 }
 
 pub(super) fn page(
@@ -35,18 +37,24 @@ pub(super) fn page(
     after: Option<ListCursor>,
     limit: u32,
 ) -> Result<AuditPage, rusqlite::Error> {
-    let (index, condition, value) = leading(filter);
+    let (source, condition, value) = leading(filter);
     let sql = format!(
-        "SELECT {COLUMNS} FROM audits INDEXED BY {index}
+        "SELECT {COLUMNS} FROM {source}
          WHERE account_id = ?1 AND (accepted_at, number) < (?2, ?3) {condition}
          ORDER BY accepted_at DESC, number DESC LIMIT ?4"
     );
     let below = upper_bound(filter, after);
+    // One more than the page shows whether there is a next one.
+    let max_rows = if is_quick(filter) {
+        limit.saturating_add(1)
+    } else {
+        MAX_EXAMINED
+    };
     let mut values = vec![
         Value::from(account_id.to_owned()),
         Value::from(below.accepted_at.0),
         Value::from(below.number),
-        Value::from(MAX_EXAMINED),
+        Value::from(max_rows),
     ];
     values.extend(value.map(|value| Value::from(value.to_owned())));
     let mut statement = connection.prepare_cached(&sql)?;
@@ -75,27 +83,52 @@ pub(super) fn page(
             page.audits.push(audit);
         }
     }
-    page.next = (examined == MAX_EXAMINED).then_some(cursor);
+    page.next = (examined == max_rows).then_some(cursor);
     Ok(page)
 }
 
-/// Returns the index to use, its condition, and the value of the condition.
+/// The audits with a label, in the order of the list, as a source of a query.
+const LABELLED: &str = "(SELECT position AS labelled FROM audit_labels
+                         WHERE account_id = ?1 AND label = ?5
+                           AND (accepted_at, number) < (?2, ?3)
+                         ORDER BY accepted_at DESC, number DESC LIMIT ?4)
+                        CROSS JOIN audits ON audits.position = labelled";
+
+/// Returns the source with the index to use, its condition, and the value of the condition.
 fn leading(filter: &AuditFilter) -> (&'static str, &'static str, Option<&str>) {
     if matches!(
         filter.state,
         Some(AuditState::NotStarted | AuditState::InProgress)
     ) {
-        return ("audits_unfinished", "AND state <> 'completed'", None);
+        let source = "audits INDEXED BY audits_unfinished";
+        return (source, "AND state <> 'completed'", None);
     }
     let by = [
-        (&filter.url, "audits_by_url", "AND url = ?5"),
-        (&filter.device, "audits_by_device", "AND device = ?5"),
-        (&filter.network, "audits_by_network", "AND network = ?5"),
-        (&filter.location, "audits_by_location", "AND location = ?5"),
+        (
+            &filter.url,
+            "audits INDEXED BY audits_by_url",
+            "AND url = ?5",
+        ),
+        (&filter.label, LABELLED, ""),
+        (
+            &filter.device,
+            "audits INDEXED BY audits_by_device",
+            "AND device = ?5",
+        ),
+        (
+            &filter.network,
+            "audits INDEXED BY audits_by_network",
+            "AND network = ?5",
+        ),
+        (
+            &filter.location,
+            "audits INDEXED BY audits_by_location",
+            "AND location = ?5",
+        ),
     ];
     by.into_iter()
-        .find_map(|(value, index, condition)| Some((index, condition, Some(value.as_deref()?))))
-        .unwrap_or(("audits_by_account", "", None))
+        .find_map(|(value, source, condition)| Some((source, condition, Some(value.as_deref()?))))
+        .unwrap_or(("audits INDEXED BY audits_by_account", "", None))
 }
 
 /// Returns the cursor before which all audits of the page are.
@@ -132,6 +165,7 @@ fn entry(row: &Row<'_>) -> Result<AuditEntry, rusqlite::Error> {
         number: row.get(15)?,
         lab_data: row.get(16)?,
         final_url: row.get(17)?,
+        labels: audits::labels(row, 18)?,
     })
 }
 

@@ -24,6 +24,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0009_summaries.sql"),
     include_str!("migrations/0010_options.sql"),
     include_str!("migrations/0011_batch_webhooks.sql"),
+    include_str!("migrations/0012_labels.sql"),
 ];
 
 /// How long to wait for a write of another process (the command line, a second server).

@@ -205,6 +205,7 @@ macro_rules! whole_suite {
                 a_search_with_few_matches_comes_to_its_end
                 a_cursor_gives_no_access_to_other_accounts
                 an_audit_is_found_by_its_account_only
+                labels_are_stored_and_found
                 a_deleted_audit_is_not_refunded
                 waiting_for_completion_ends_with_the_audit
                     }

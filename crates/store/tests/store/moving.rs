@@ -60,6 +60,7 @@ async fn installation(path: &Path) -> (Vec<String>, Key) {
             webhook: n
                 .is_multiple_of(10)
                 .then(|| "https://hook.example/".to_owned()),
+            labels: vec![format!("label {}", n % 3)],
         },
         accepted_at: NOW,
     };

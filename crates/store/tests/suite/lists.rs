@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use plumbline_store::{
-    Account, AuditEntry, AuditFilter, AuditState, AuditSummary, FinishedAudit, ListCursor,
-    NewAudit, Store, Submission, Timestamp, UnsummarizedAudit, VisitOptions,
+    Account, AuditEntry, AuditFilter, AuditOptions, AuditState, AuditSummary, FinishedAudit,
+    ListCursor, NewAudit, Store, Submission, Timestamp, UnsummarizedAudit, VisitOptions,
 };
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -104,6 +104,67 @@ pub async fn an_audit_is_found_by_its_account_only(backend: &dyn Backend) {
     assert_eq!(entry.state, AuditState::NotStarted);
     assert_eq!(store.audit(&theirs.id, "mine").await.unwrap(), None);
     assert_eq!(store.audit(&mine.id, "unknown").await.unwrap(), None);
+}
+
+pub async fn labels_are_stored_and_found(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let mine = account(&*store, 9).await;
+    let labelled = |name: &str, labels: &[&str]| NewAudit {
+        options: AuditOptions {
+            labels: labels.iter().map(|&label| label.to_owned()).collect(),
+            ..AuditOptions::default()
+        },
+        ..audit(&mine, name)
+    };
+    let batch = Submission {
+        batch_id: Some("batch".to_owned()),
+        audits: vec![
+            labelled("a", &["red", "blue \"quoted\""]),
+            labelled("b", &["red"]),
+        ],
+        ..Submission::single(audit(&mine, "none"))
+    };
+    store.submit(batch).await.unwrap();
+    for (name, labels) in [("c", &[][..]), ("d", &["red"])] {
+        let submission = Submission::single(labelled(name, labels));
+        store.submit(submission).await.unwrap();
+    }
+    let theirs = accepted(&*store, &["theirs"]).await;
+    let find = async |account: &Account, filter: AuditFilter| {
+        let page = store.audits(&account.id, filter, None, 2).await.unwrap();
+        let names = names(&page.audits).join(" ");
+        (names, page.next.is_some())
+    };
+    let label = |label: &str| AuditFilter {
+        label: Some(label.to_owned()),
+        ..AuditFilter::default()
+    };
+    assert_eq!(find(&mine, label("red")).await, ("d b".to_owned(), true));
+    let page = store.audits(&mine.id, label("red"), None, 2).await.unwrap();
+    let rest = store.audits(&mine.id, label("red"), page.next, 2).await;
+    assert_eq!(names(&rest.unwrap().audits), ["a"]);
+    let quoted = label("blue \"quoted\"");
+    assert_eq!(find(&mine, quoted).await, ("a".to_owned(), false));
+    assert_eq!(find(&mine, label("Red")).await, (String::new(), false));
+    assert_eq!(find(&theirs, label("red")).await, (String::new(), false));
+    let with_url = AuditFilter {
+        url_part: Some("//A.EX".to_owned()),
+        ..label("red")
+    };
+    assert_eq!(find(&mine, with_url).await, ("a".to_owned(), false));
+    let entry = store.audit(&mine.id, "a").await.unwrap().unwrap();
+    assert_eq!(entry.labels, ["red", "blue \"quoted\""]);
+    let status = store.status(&mine.id, "c").await.unwrap().unwrap();
+    assert_eq!(status.labels, [""; 0]);
+    // Deleting an audit deletes its labels.
+    let id = audit(&mine, "d").audit_id;
+    let held = lease(&*store, NOW).await.unwrap();
+    store.finish(&held, measured()).await.unwrap();
+    while let Some(held) = lease(&*store, NOW).await {
+        store.finish(&held, measured()).await.unwrap();
+    }
+    assert!(store.delete_audit(&mine.id, &id).await.unwrap());
+    assert_eq!(find(&mine, label("red")).await, ("b a".to_owned(), false));
 }
 
 pub async fn the_options_of_a_visit_are_stored(backend: &dyn Backend) {
@@ -231,16 +292,20 @@ pub async fn any_filter_lists_exactly_the_matching_audits(backend: &dyn Backend)
     let mut runner = TestRunner::default();
     let letter = || prop::sample::select(vec!["a", "b"]);
     let some_letter = || prop::option::weighted(0.3, letter());
-    let audits = prop::collection::vec((letter(), letter(), letter(), letter(), 0..20_i64), 60)
-        .new_tree(&mut runner)
-        .unwrap()
-        .current();
-    for (n, (url, device, network, location, ms)) in audits.into_iter().enumerate() {
+    let audits = prop::collection::vec(
+        (letter(), letter(), letter(), letter(), letter(), 0..20_i64),
+        60,
+    )
+    .new_tree(&mut runner)
+    .unwrap()
+    .current();
+    for (n, (url, device, network, location, label, ms)) in audits.into_iter().enumerate() {
         let mut audit = at(&account, &n.to_string(), ms);
         audit.order.url = url.to_owned();
         audit.order.device = device.to_owned();
         audit.order.network = network.to_owned();
         audit.order.location = location.to_owned();
+        audit.options.labels = vec![label.to_owned()];
         store.submit(Submission::single(audit)).await.unwrap();
     }
     for n in 0..30 {
@@ -263,13 +328,14 @@ pub async fn any_filter_lists_exactly_the_matching_audits(backend: &dyn Backend)
     ]);
     let filters = (
         (some_letter(), some_letter(), some_letter(), some_letter()),
+        some_letter(),
         prop::option::weighted(0.3, state),
         prop::option::weighted(0.3, 0..20_i64),
         prop::option::weighted(0.3, 0..20_i64),
         1..10_u32,
     );
     for _ in 0..100 {
-        let ((url, device, network, location), state, from, to, limit) =
+        let ((url, device, network, location), label, state, from, to, limit) =
             filters.new_tree(&mut runner).unwrap().current();
         let owned = |letter: Option<&str>| letter.map(str::to_owned);
         let filter = AuditFilter {
@@ -278,6 +344,8 @@ pub async fn any_filter_lists_exactly_the_matching_audits(backend: &dyn Backend)
             network: owned(network),
             location: owned(location),
             state,
+            label: owned(label),
+            url_part: None,
             from: from.map(|ms| Timestamp(NOW.0 + ms)),
             to: to.map(|ms| Timestamp(NOW.0 + ms)),
         };

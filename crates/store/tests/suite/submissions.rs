@@ -13,7 +13,7 @@ fn of_runs(account: &Account, name: &str, runs: u32) -> NewAudit {
     NewAudit {
         options: AuditOptions {
             runs,
-            webhook: None,
+            ..AuditOptions::default()
         },
         ..audit(account, name)
     }

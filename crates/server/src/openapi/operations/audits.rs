@@ -38,6 +38,7 @@ pub(super) fn single() -> Vec<Operation> {
                     "median": { "summary": "The median of five runs, and a webhook", "value": {
                         "url": "https://example.com/", "device": "desktop", "network": "cable",
                         "location": "eu", "runs": 5, "webhook": "https://example.com/hooks/audits",
+                        "labels": ["release 2.1"],
                     } },
                 },
             })),
@@ -199,6 +200,7 @@ pub(super) fn lists() -> Vec<Operation> {
             id("network", "Audits on this network."),
             id("location", "Audits from this location."),
             query("state", "Audits in this state.", reference("State")),
+            query("label", "Audits with this label.", reference("Label")),
             query(
                 "from",
                 "Audits accepted at this time or later.",
