@@ -14,7 +14,7 @@ pub(crate) mod networks;
 pub(crate) mod idempotency;
 pub(crate) mod request_body;
 
-mod cursor;
+pub(crate) mod cursor;
 mod path_id;
 
 pub(crate) use path_id::{PathId, PathIds};

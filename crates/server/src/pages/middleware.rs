@@ -14,10 +14,14 @@ use http_body_util::BodyExt;
 
 use super::frame::{CONTENT_SECURITY_POLICY, PageFrame};
 use super::problem::ProblemPage;
+use super::session::Visitor;
 use crate::{errors::Failure, middleware::REQUEST_ID, state::SharedState};
 
 /// The smallest response that is compressed; below it, compression gains nothing.
 const MIN_COMPRESSED_BYTES: usize = 512;
+
+/// How long to wait for the session of a reader who gets an error page.
+const SESSION_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long to wait for a thread that compresses; waiting longer gains nothing.
 const COMPRESSION_TIMEOUT: Duration = Duration::from_secs(2);
@@ -29,11 +33,14 @@ pub(crate) async fn process_response(
     request: Request,
     next: Next,
 ) -> Response {
-    let wants_page = wants_page(&request);
+    let cookies = wants_page(&request).then(|| cookies(request.headers()));
     let accepts_gzip = accepts_gzip(request.headers());
     let mut response = next.run(request).await;
-    if wants_page && is_failure(&response) {
-        response = as_page(response);
+    if let Some(cookies) = cookies
+        && is_failure(&response)
+    {
+        let page_frame = frame_of_reader(&cookies, &service).await;
+        response = as_page(response, &page_frame);
     }
     if has_media_type(&response, "text/html") {
         apply_page_headers(response.headers_mut());
@@ -53,6 +60,23 @@ fn wants_page(request: &Request) -> bool {
     path != "/v1"
         && !path.starts_with("/v1/")
         && accepts.is_some_and(|types| types.contains("text/html"))
+}
+
+/// Returns the cookies of a request, which identify its session.
+fn cookies(headers: &HeaderMap) -> HeaderMap {
+    let cookies = headers.get_all(header::COOKIE).iter();
+    let named = |value: &HeaderValue| (header::COOKIE, value.clone());
+    HeaderMap::from_iter(cookies.map(named))
+}
+
+/// Returns the frame with the account of the reader. If the store does not answer in time, the
+/// reader is shown as signed out.
+async fn frame_of_reader(cookies: &HeaderMap, service: &SharedState) -> PageFrame {
+    let visitor = Visitor::of(cookies, service);
+    match tokio::time::timeout(SESSION_TIMEOUT, visitor).await {
+        Ok(Ok(Some(visitor))) => visitor.page_frame(),
+        _ => PageFrame::SignedOut,
+    }
 }
 
 fn accepts_gzip(headers: &HeaderMap) -> bool {
@@ -78,12 +102,12 @@ fn has_media_type(response: &Response, media_type: &str) -> bool {
 }
 
 /// Replaces the body of a failure by a page; `Allow`, `Retry-After` and the request's id stay.
-fn as_page(response: Response) -> Response {
+fn as_page(response: Response, page_frame: &PageFrame) -> Response {
     let (mut parts, body) = response.into_parts();
     let id = parts.headers.get(REQUEST_ID);
     let id = id.and_then(|id| id.to_str().ok());
     let page = ProblemPage::new(parts.status.as_u16(), id);
-    match PageFrame::SignedOut.render(&page) {
+    match page_frame.render(&page) {
         Ok(page) => {
             parts.headers.remove(header::CONTENT_LENGTH);
             parts.headers.insert(header::CONTENT_TYPE, HTML);

@@ -8,6 +8,7 @@
 
 mod assets;
 mod audit_list;
+mod audits;
 mod compare;
 mod cookies;
 mod form;
@@ -49,7 +50,7 @@ pub(crate) fn routes() -> Router<SharedState> {
         .route("/", get(start::page))
         .route("/sign-in", post(sign_in::sign_in))
         .route("/sign-out", post(sign_in::sign_out))
-        .route("/audits", post(start::start))
+        .route("/audits", get(audits::page).post(start::start))
         .route("/audits/{id}", get(progress::page))
         .route("/audits/{id}/events", get(progress::events))
         .route("/audits/{id}/cancel", post(progress::cancel))

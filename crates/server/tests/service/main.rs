@@ -8,6 +8,7 @@
 mod agent;
 mod agents;
 mod attempts;
+mod audits_page;
 mod batches;
 mod bodies;
 mod cancelling;

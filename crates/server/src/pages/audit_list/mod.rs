@@ -1,10 +1,11 @@
-//! The list of audits on the start page and the history page. The template needs the variables
-//! `past`, the rows, and `same_address`, whether all audits have the same URL.
+//! The list of audits on several pages. The template needs the variables `past`, the rows, and
+//! `same_address`, whether all audits have the same URL.
 
-use plumbline_model::report::redirected_to;
+use plumbline_catalog::Catalog;
+use plumbline_model::report::{Scores, redirected_to};
 use plumbline_model::summary::ReportSummary;
 use plumbline_report::html::figures::{Grade, date, short_name};
-use plumbline_store::{AuditError, RecentAudit};
+use plumbline_store::{AuditEntry, AuditError, AuditState, RecentAudit};
 
 /// An audit in a list.
 #[derive(Debug, Clone)]
@@ -56,6 +57,7 @@ pub(super) struct AuditRow {
     pub(super) state: String,
     /// The URL of the measured document, if the request was redirected to another page.
     pub(super) redirected_to: Option<String>,
+    pub(super) labels: Vec<String>,
 }
 
 /// Returns the rows of a list of audits.
@@ -83,22 +85,7 @@ fn audit_row(past: &PastAudit) -> AuditRow {
             ];
             names.map(|name| short_name(name)).join(" · ")
         }),
-        scores: measured.map(|summary| {
-            let scores = &summary.scores;
-            [
-                scores.performance,
-                scores.accessibility,
-                scores.best_practices,
-                scores.seo,
-                scores.pwa,
-            ]
-            .into_iter()
-            .map(|score| {
-                let text = score.map_or("–".to_owned(), |score| score.to_string());
-                (Grade::of_score(score).class(), text)
-            })
-            .collect()
-        }),
+        scores: measured.map(|summary| score_cells(&summary.scores)),
         state: match (&past.audit_id, measured) {
             (None, _) => "running".to_owned(),
             (Some(_), None) => match &past.error {
@@ -110,5 +97,65 @@ fn audit_row(past: &PastAudit) -> AuditRow {
         redirected_to: summary
             .and_then(|summary| redirected_to(&past.url, summary.final_url.as_deref()?))
             .map(str::to_owned),
+        labels: Vec::new(),
+    }
+}
+
+/// Returns class and text of the five scores, in the order of the rings.
+fn score_cells(scores: &Scores) -> Vec<(&'static str, String)> {
+    [
+        scores.performance,
+        scores.accessibility,
+        scores.best_practices,
+        scores.seo,
+        scores.pwa,
+    ]
+    .into_iter()
+    .map(|score| {
+        let text = score.map_or("–".to_owned(), |score| score.to_string());
+        (Grade::of_score(score).class(), text)
+    })
+    .collect()
+}
+
+/// Returns the row of an audit in a list of the API.
+pub(super) fn listed_row(audit: &AuditEntry, catalog: &Catalog) -> AuditRow {
+    let order = &audit.order;
+    let names = [
+        catalog
+            .device(&order.device)
+            .map_or(&order.device, |device| &device.name),
+        catalog
+            .network(&order.network)
+            .map_or(&order.network, |network| &network.name),
+        catalog
+            .location(&order.location)
+            .map_or(&order.location, |location| &location.name),
+    ];
+    let scores: Option<Scores> = audit.lab_data.as_deref().and_then(|text| {
+        serde_json::from_str(text)
+            .inspect_err(|error| tracing::error!(%error, "unreadable figures of an audit"))
+            .ok()
+    });
+    let is_completed = audit.state == AuditState::Completed;
+    AuditRow {
+        href: if is_completed {
+            format!("/reports/{}", audit.audit_id)
+        } else {
+            format!("/audits/{}", audit.tracking_id)
+        },
+        audit_id: is_completed.then(|| audit.audit_id.clone()),
+        url: order.url.clone(),
+        when: date(audit.finished_at.unwrap_or(audit.accepted_at).0),
+        conditions: names.map(|name| short_name(name)).join(" · "),
+        scores: scores.as_ref().map(score_cells),
+        state: match (audit.state, &audit.error) {
+            (AuditState::NotStarted, _) => "waiting".to_owned(),
+            (AuditState::InProgress, _) => "running".to_owned(),
+            (AuditState::Completed, Some(error)) => format!("not measured ({})", error.code),
+            (AuditState::Completed, None) => "not measured".to_owned(),
+        },
+        redirected_to: audit.final_url.clone(),
+        labels: audit.labels.clone(),
     }
 }

@@ -1,0 +1,217 @@
+//! The list of all audits of the account, with filters.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::{
+    extract::State,
+    http::request::Parts,
+    response::{IntoResponse, Response},
+};
+use plumbline_catalog::Catalog;
+use plumbline_store::{AuditFilter, ListCursor};
+use url::form_urlencoded::Serializer;
+
+use super::audit_list::{AuditRow, listed_row};
+use super::form::query;
+use super::frame::Page;
+use super::session::Visitor;
+use crate::{
+    api::{audits::parse_state, cursor},
+    errors::Failure,
+    state::SharedState,
+};
+
+/// The number of audits on a page.
+const PAGE_SIZE: u32 = 50;
+/// The longest value of a filter.
+const MAX_FILTER_CHARS: usize = 200;
+
+/// The states that the form offers, by their names in the API.
+const STATES: [(&str, &str); 4] = [
+    ("", "Any status"),
+    ("not-started", "Waiting"),
+    ("in-progress", "Running"),
+    ("completed", "Completed"),
+];
+
+/// The page with a list of audits.
+#[derive(Template)]
+#[template(path = "audits/audits.html")]
+struct AuditsPage {
+    catalog: Arc<Catalog>,
+    form: FilterForm,
+    past: Vec<AuditRow>,
+    /// Whether this is not the first page.
+    is_later: bool,
+    /// The path of the first page with the same filters.
+    first: String,
+    /// The path of the next page.
+    next: Option<String>,
+}
+
+/// The values of the filters; those that are not used are empty.
+struct FilterForm {
+    url: String,
+    status: String,
+    device: String,
+    label: String,
+}
+
+impl FilterForm {
+    fn read(parts: &Parts) -> Result<Self, Failure> {
+        let value = |name| {
+            let value = query(parts, name)?.unwrap_or_default();
+            if value.chars().count() > MAX_FILTER_CHARS {
+                return Err(Failure::InvalidParameter("Query"));
+            }
+            Ok(value.trim().to_owned())
+        };
+        Ok(Self {
+            url: value("url")?,
+            status: value("status")?,
+            device: value("device")?,
+            label: value("label")?,
+        })
+    }
+
+    fn is_empty(&self) -> bool {
+        let values = [&self.url, &self.status, &self.device, &self.label];
+        values.iter().all(|value| value.is_empty())
+    }
+
+    fn filter(&self) -> Result<AuditFilter, Failure> {
+        let used = |value: &str| Some(value.to_owned()).filter(|value| !value.is_empty());
+        let state = match self.status.as_str() {
+            "" => None,
+            name => Some(parse_state(name).ok_or(Failure::InvalidParameter("Status"))?),
+        };
+        Ok(AuditFilter {
+            device: used(&self.device),
+            label: used(&self.label),
+            url_part: used(&self.url),
+            state,
+            ..AuditFilter::default()
+        })
+    }
+
+    /// Returns the path of the page with these filters that begins after a cursor.
+    fn path(&self, after: Option<ListCursor>) -> String {
+        let cursor = after.map(cursor::format).unwrap_or_default();
+        let mut query = Serializer::new(String::new());
+        for (name, value) in [
+            ("url", &self.url),
+            ("status", &self.status),
+            ("device", &self.device),
+            ("label", &self.label),
+            ("cursor", &cursor),
+        ] {
+            if !value.is_empty() {
+                query.append_pair(name, value);
+            }
+        }
+        match query.finish() {
+            query if query.is_empty() => "/audits".to_owned(),
+            query => format!("/audits?{query}"),
+        }
+    }
+}
+
+impl Page for AuditsPage {
+    fn title(&self) -> String {
+        "Audits · Plumbline".to_owned()
+    }
+
+    fn description(&self) -> String {
+        "All audits of the account, newest first.".to_owned()
+    }
+}
+
+/// `GET /audits`: the audits of the account, with the filters `url`, `status`, `device` and
+/// `label`.
+pub(crate) async fn page(
+    State(service): State<SharedState>,
+    visitor: Visitor,
+    parts: Parts,
+) -> Result<Response, Failure> {
+    let form = FilterForm::read(&parts)?;
+    let after = match query(&parts, "cursor")? {
+        None => None,
+        Some(text) => Some(cursor::parse(&text).ok_or(Failure::InvalidParameter("Cursor"))?),
+    };
+    let store = &service.app.store;
+    let filter = form.filter()?;
+    let audits = store
+        .audits(&visitor.account_id, filter, after, PAGE_SIZE)
+        .await?;
+    let catalog = Arc::clone(&service.app.catalog);
+    let page = AuditsPage {
+        past: audits
+            .audits
+            .iter()
+            .map(|audit| listed_row(audit, &catalog))
+            .collect(),
+        is_later: after.is_some(),
+        first: form.path(None),
+        next: audits.next.map(|next| form.path(Some(next))),
+        catalog,
+        form,
+    };
+    let page_frame = visitor.page_frame();
+    let page = service.render_pool.page(move || page_frame.render(&page));
+    Ok(page.await?.into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use plumbline_catalog::BUILT_IN;
+    use plumbline_seam::{Order, VisitOptions};
+    use plumbline_store::{AuditEntry, AuditState, Timestamp};
+
+    use super::super::testing::{EVIL, assert_text_only};
+    use super::*;
+
+    #[test]
+    fn texts_of_audits_and_filters_are_escaped() {
+        let catalog = Arc::new(Catalog::load(BUILT_IN).unwrap());
+        let audit = AuditEntry {
+            tracking_id: "trk_1".to_owned(),
+            audit_id: "aud_1".to_owned(),
+            batch_id: None,
+            order: Order {
+                url: EVIL.to_owned(),
+                device: EVIL.to_owned(),
+                network: EVIL.to_owned(),
+                location: EVIL.to_owned(),
+                options: VisitOptions::default(),
+            },
+            runs: 1,
+            labels: vec![EVIL.to_owned()],
+            state: AuditState::Completed,
+            error: None,
+            accepted_at: Timestamp(0),
+            finished_at: Some(Timestamp(0)),
+            number: 1,
+            lab_data: None,
+            final_url: Some(EVIL.to_owned()),
+        };
+        let form = FilterForm {
+            url: EVIL.to_owned(),
+            status: EVIL.to_owned(),
+            device: EVIL.to_owned(),
+            label: EVIL.to_owned(),
+        };
+        let next = form.path(Some(ListCursor {
+            accepted_at: Timestamp(1),
+            number: 1,
+        }));
+        assert_text_only(&AuditsPage {
+            past: vec![listed_row(&audit, &catalog)],
+            is_later: true,
+            first: form.path(None),
+            next: Some(next),
+            catalog,
+            form,
+        });
+    }
+}
