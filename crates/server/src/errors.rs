@@ -18,6 +18,53 @@ const RETRY_AFTER_AUDIT_S: u32 = 30;
 /// `Retry-After` where a client must wait for other requests to end.
 const RETRY_AFTER_REQUEST_S: u32 = 1;
 
+/// The codes of failures of the API, by status, for its description.
+pub(crate) const CODES: &[(u16, &[&str])] = &[
+    (
+        400,
+        &[
+            "INVALID_BODY",
+            "INVALID_PARAMETER",
+            "UNKNOWN_PARAMETER",
+            "INVALID_IDEMPOTENCY_KEY",
+        ],
+    ),
+    (401, &["UNAUTHORIZED", "INVALID_TOKEN"]),
+    (402, &["INSUFFICIENT_CREDITS"]),
+    (404, &["NOT_FOUND", "NO_EVIDENCE"]),
+    (405, &["METHOD_NOT_ALLOWED"]),
+    (
+        406,
+        &[
+            "INVALID_URL",
+            "INVALID_DEVICE",
+            "INVALID_LOCATION",
+            "INVALID_NETWORK",
+            "INVALID_FORMAT",
+            "INVALID_RUNS",
+            "INVALID_WEBHOOK",
+            "INVALID_LABELS",
+            "INVALID_BATCH",
+        ],
+    ),
+    (408, &["BODY_TOO_SLOW"]),
+    (409, &["IDEMPOTENCY_KEY_REUSED"]),
+    (413, &["BODY_TOO_LARGE"]),
+    (
+        429,
+        &[
+            "RATE_LIMITED",
+            "TOO_MANY_UNFINISHED_AUDITS",
+            "TOO_MANY_FAILED_AUDITS",
+            "TOO_MANY_FAILED_KEYS",
+            "TOO_MANY_REQUESTS_AT_ONCE",
+            "TOO_MANY_WAITING_REQUESTS",
+        ],
+    ),
+    (500, &["INTERNAL"]),
+    (503, &["UNAVAILABLE"]),
+];
+
 /// An invalid value of a request.
 #[derive(Debug)]
 pub(crate) struct InvalidValue {
@@ -95,6 +142,9 @@ pub(crate) enum Failure {
     /// A parameter of the query is invalid; the text is its name in the message.
     #[error("Invalid {0}")]
     InvalidParameter(&'static str),
+    /// The operation has no parameter with this name.
+    #[error("Unknown Parameter")]
+    UnknownParameter { name: String, reason: String },
     #[error("Invalid Idempotency Key")]
     InvalidIdempotencyKey,
     #[error("Idempotency Key Reused")]
@@ -172,11 +222,12 @@ impl Failure {
             code: self.code(),
             field: match self {
                 Self::InvalidParameter(label) => Some(label.to_lowercase()),
+                Self::UnknownParameter { name, .. } => Some(name.clone()),
                 _ => value.map(|value| value.field.to_owned()),
             },
             index: value.and_then(|value| value.index),
             reason: match self {
-                Self::InvalidBody(reason) => Some(reason),
+                Self::InvalidBody(reason) | Self::UnknownParameter { reason, .. } => Some(reason),
                 _ => value.map(|value| value.reason.as_str()),
             },
         }
@@ -205,6 +256,7 @@ impl Failure {
             Self::InvalidLabels(_) => "INVALID_LABELS",
             Self::InvalidBatch(_) => "INVALID_BATCH",
             Self::InvalidParameter(_) => "INVALID_PARAMETER",
+            Self::UnknownParameter { .. } => "UNKNOWN_PARAMETER",
             Self::InvalidIdempotencyKey => "INVALID_IDEMPOTENCY_KEY",
             Self::IdempotencyKeyReused => "IDEMPOTENCY_KEY_REUSED",
             Self::RateLimited => "RATE_LIMITED",
@@ -243,7 +295,9 @@ impl Failure {
             | Self::InvalidWebhook(_)
             | Self::InvalidLabels(_)
             | Self::InvalidBatch(_) => StatusCode::NOT_ACCEPTABLE,
-            Self::InvalidParameter(_) | Self::InvalidIdempotencyKey => StatusCode::BAD_REQUEST,
+            Self::InvalidParameter(_)
+            | Self::UnknownParameter { .. }
+            | Self::InvalidIdempotencyKey => StatusCode::BAD_REQUEST,
             Self::IdempotencyKeyReused => StatusCode::CONFLICT,
             Self::OtherOrigin | Self::OtherLocation { .. } | Self::TooManySlots { .. } => {
                 StatusCode::FORBIDDEN
@@ -307,5 +361,36 @@ impl From<plumbline_store::StoreError> for Failure {
             plumbline_store::StoreError::SlotsInUse(slots) => Self::SlotsInUse(slots),
             error => Self::internal(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// Codes of responses to agents and to forms of pages, which the API does not have.
+    const OF_AGENTS_AND_PAGES: [&str; 8] = [
+        "OTHER_PROTOCOL",
+        "UPLOAD_CONFLICT",
+        "CORRUPT_UPLOAD",
+        "STORAGE_FULL",
+        "OTHER_ORIGIN",
+        "OTHER_LOCATION",
+        "TOO_MANY_SLOTS",
+        "SLOTS_IN_USE",
+    ];
+
+    /// Reads the codes from this file, so that none is forgotten.
+    #[test]
+    fn every_code_is_listed() {
+        let source = include_str!("errors.rs");
+        let (_, source) = source.split_once("fn code(&self)").unwrap();
+        let (source, _) = source.split_once("fn status(&self)").unwrap();
+        let codes: BTreeSet<&str> = source.split('"').skip(1).step_by(2).collect();
+        let listed = CODES.iter().flat_map(|(_, codes)| codes.iter().copied());
+        let listed: BTreeSet<&str> = listed.chain(OF_AGENTS_AND_PAGES).collect();
+        assert_eq!(codes, listed);
     }
 }

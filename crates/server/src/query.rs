@@ -1,4 +1,5 @@
-//! The parameters of a query. Each may be given once; unknown ones are ignored.
+//! The parameters of a query, each of which may be given once. The contract's operations ignore
+//! unknown ones; all others refuse them, because a misspelt filter would return other audits.
 
 use std::{collections::HashMap, convert::Infallible};
 
@@ -6,6 +7,9 @@ use axum::{extract::FromRequestParts, http::request::Parts};
 use url::form_urlencoded;
 
 use crate::errors::Failure;
+
+/// The longest name of an unknown parameter that is repeated in a failure.
+const MAX_NAME_CHARS: usize = 50;
 
 /// The parameters of a request's query.
 pub(crate) struct Query {
@@ -22,7 +26,8 @@ impl<S: Send + Sync> FromRequestParts<S> for Query {
 }
 
 impl Query {
-    fn parse(text: &str) -> Self {
+    /// Parses the text of a query.
+    pub(crate) fn parse(text: &str) -> Self {
         let mut values: HashMap<String, Option<String>> = HashMap::new();
         for (name, value) in form_urlencoded::parse(text.as_bytes()) {
             values
@@ -31,6 +36,27 @@ impl Query {
                 .or_insert(Some(value.into_owned()));
         }
         Self { values }
+    }
+
+    /// Refuses parameters with other names than these.
+    pub(crate) fn only(&self, names: &[&str]) -> Result<(), Failure> {
+        let unknown = self
+            .values
+            .keys()
+            .filter(|name| !names.contains(&name.as_str()));
+        // The first in the order of names, so that the response does not change.
+        let Some(name) = unknown.min() else {
+            return Ok(());
+        };
+        let reason = if names.is_empty() {
+            "The operation has no parameters.".to_owned()
+        } else {
+            format!("The parameters are {}.", names.join(", "))
+        };
+        Err(Failure::UnknownParameter {
+            name: name.chars().take(MAX_NAME_CHARS).collect(),
+            reason,
+        })
     }
 
     /// Returns the value of a parameter, parsed by `parse`. `label` names the parameter in the
@@ -68,9 +94,36 @@ impl Query {
     }
 }
 
+/// A request without parameters; any is refused.
+pub(crate) struct NoParameters;
+
+impl<S: Send + Sync> FromRequestParts<S> for NoParameters {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+        Query::parse(parts.uri.query().unwrap_or_default()).only(&[])?;
+        Ok(Self)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_known_parameters_are_accepted() {
+        let names = &["a", "b"];
+        for text in ["", "a", "a=1&b=2", "b=&b="] {
+            assert!(Query::parse(text).only(names).is_ok(), "{text}");
+        }
+        for (text, unknown) in [("a=1&c=2", "c"), ("z&y&a", "y"), ("=1", ""), ("A=1", "A")] {
+            let Err(Failure::UnknownParameter { name, reason }) = Query::parse(text).only(names)
+            else {
+                panic!("{text} is accepted");
+            };
+            assert_eq!((&*name, &*reason), (unknown, "The parameters are a, b."));
+        }
+    }
 
     #[test]
     fn numbers_are_digits_within_bounds() {

@@ -3,10 +3,10 @@
 use axum::{extract::State, response::Response};
 use serde_json::json;
 
-use crate::{auth::Caller, envelope, errors::Failure, state::SharedState};
+use crate::{auth::Caller, envelope, errors::Failure, query::NoParameters, state::SharedState};
 
 /// `GET /v1/credits`: the balance of the account.
-pub(crate) async fn credits(caller: Caller) -> Response {
+pub(crate) async fn credits(caller: Caller, _: NoParameters) -> Response {
     envelope::data(json!({ "credits": caller.credits }))
 }
 
@@ -14,6 +14,7 @@ pub(crate) async fn credits(caller: Caller) -> Response {
 pub(crate) async fn webhook_secret(
     State(service): State<SharedState>,
     caller: Caller,
+    _: NoParameters,
 ) -> Result<Response, Failure> {
     let store = &service.app.store;
     let secret = store.webhook_secret(&caller.account_id, false).await?;

@@ -20,7 +20,7 @@ use crate::{
     envelope,
     errors::Failure,
     progress::Progress,
-    query::Query,
+    query::{NoParameters, Query},
     start,
     state::SharedState,
 };
@@ -83,6 +83,7 @@ pub(crate) async fn status(
 pub(crate) async fn cancel(
     State(service): State<SharedState>,
     caller: Caller,
+    _: NoParameters,
     PathId(id): PathId,
 ) -> Result<Response, Failure> {
     let status = cancel_audit(&service, &caller.account_id, &id).await?;

@@ -13,7 +13,7 @@ use crate::{
     auth::Caller,
     envelope,
     errors::Failure,
-    query::Query,
+    query::{NoParameters, Query},
     state::SharedState,
     time,
 };
@@ -23,12 +23,18 @@ pub(crate) const MAX_PAGE_SIZE: u32 = 100;
 /// The longest id in a filter. Ids of a catalog are short; a longer filter is a mistake.
 pub(crate) const FILTER_ID_CHARS: usize = 50;
 
+/// The parameters of `GET /v1/audits`.
+const PARAMETERS: [&str; 10] = [
+    "url", "device", "network", "location", "state", "label", "from", "to", "limit", "cursor",
+];
+
 /// `GET /v1/audits`: a page of the account's audits.
 pub(crate) async fn list(
     State(service): State<SharedState>,
     caller: Caller,
     query: Query,
 ) -> Result<Response, Failure> {
+    query.only(&PARAMETERS)?;
     let filter = parse_filter(&query, service.app.limits.url_chars)?;
     let after: Option<ListCursor> = query.get("cursor", "Cursor", cursor::parse)?;
     let limit = query
@@ -151,6 +157,7 @@ pub(super) fn read_lab_data(text: &str) -> Option<&RawValue> {
 pub(crate) async fn delete(
     State(service): State<SharedState>,
     caller: Caller,
+    _: NoParameters,
     PathId(id): PathId,
 ) -> Result<Response, Failure> {
     let store = &service.app.store;

@@ -16,6 +16,7 @@ use crate::{
     cancel::cancel_batch,
     envelope,
     errors::Failure,
+    query::NoParameters,
     start,
     state::SharedState,
 };
@@ -24,6 +25,7 @@ use crate::{
 pub(crate) async fn start(
     State(service): State<SharedState>,
     starter: Starter,
+    _: NoParameters,
     idempotency: IdempotencyKey,
     JsonObject(request): JsonObject<BatchRequest>,
 ) -> Result<Response, Failure> {
@@ -48,6 +50,7 @@ struct AcceptedBatch<'a> {
 pub(crate) async fn one(
     State(service): State<SharedState>,
     caller: Caller,
+    _: NoParameters,
     PathId(id): PathId,
 ) -> Result<Response, Failure> {
     let batch = service.app.store.batch(&caller.account_id, &id).await?;
@@ -61,6 +64,7 @@ pub(crate) async fn one(
 pub(crate) async fn cancel(
     State(service): State<SharedState>,
     caller: Caller,
+    _: NoParameters,
     PathId(id): PathId,
 ) -> Result<Response, Failure> {
     let batch = cancel_batch(&service, &caller.account_id, &id).await?;

@@ -17,6 +17,7 @@ use url::form_urlencoded;
 use crate::{
     errors::{Failure, InvalidValue},
     evidence_part::read_part,
+    query::Query,
     state::SharedState,
 };
 
@@ -29,6 +30,7 @@ impl<S: Send + Sync> FromRequestParts<S> for RequestedFormat {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
         let query = parts.uri.query().unwrap_or_default();
+        Query::parse(query).only(&["format"])?;
         let mut formats =
             form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == "format");
         match (formats.next(), formats.next()) {

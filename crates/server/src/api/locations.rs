@@ -2,10 +2,12 @@ use axum::{extract::State, response::Response};
 use plumbline_catalog::Location;
 use serde::Serialize;
 
-use crate::{api::path_id::PathId, envelope, errors::Failure, state::SharedState};
+use crate::{
+    api::path_id::PathId, envelope, errors::Failure, query::NoParameters, state::SharedState,
+};
 
 /// `GET /v1/locations`: all locations, in the order of the catalog.
-pub(crate) async fn list(State(service): State<SharedState>) -> Response {
+pub(crate) async fn list(State(service): State<SharedState>, _: NoParameters) -> Response {
     let locations = service.app.catalog.locations().iter();
     envelope::data(locations.map(LocationRecord::from).collect::<Vec<_>>())
 }

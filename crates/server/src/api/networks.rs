@@ -1,10 +1,10 @@
 use axum::{extract::State, response::Response};
 use serde::Serialize;
 
-use crate::{envelope, state::SharedState};
+use crate::{envelope, query::NoParameters, state::SharedState};
 
 /// `GET /v1/networks`: all networks, in the order of the catalog.
-pub(crate) async fn list(State(service): State<SharedState>) -> Response {
+pub(crate) async fn list(State(service): State<SharedState>, _: NoParameters) -> Response {
     let networks = service.app.catalog.networks().iter();
     let records: Vec<_> = networks
         .map(|network| NetworkRecord {

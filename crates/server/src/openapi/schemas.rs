@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::{
     api::request_body::{MAX_LABEL_CHARS, MAX_LABELS, MAX_RUNS},
     app::Limits,
+    errors::CODES,
 };
 
 pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
@@ -54,7 +55,8 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
             ("status", json!({ "const": "FAILURE" })),
             ("message", json!({ "type": "string" })),
             ("code", json!({
-                "type": "string", "description": "The stable name of the failure, such as `INVALID_DEVICE`.",
+                "type": "string", "examples": ["INVALID_DEVICE"],
+                "description": format!("The stable name of the failure. {}", failure_codes()),
             })),
         ], &[
             ("field", json!({
@@ -258,6 +260,16 @@ pub(super) fn reference(name: &str) -> Value {
 fn with_description(mut schema: Value, description: &str) -> Value {
     schema["description"] = json!(description);
     schema
+}
+
+/// Returns a sentence for each status with the codes that failures with this status have.
+fn failure_codes() -> String {
+    let sentence = |(status, codes): &(u16, &[&str])| {
+        let codes: Vec<_> = codes.iter().map(|code| format!("`{code}`")).collect();
+        format!("{status}: {}.", codes.join(", "))
+    };
+    let sentences: Vec<_> = CODES.iter().map(sentence).collect();
+    sentences.join(" ")
 }
 
 /// Returns the schema of the URL that a request was redirected to.

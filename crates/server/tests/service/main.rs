@@ -31,6 +31,7 @@ mod malformed;
 mod metrics;
 mod options;
 mod pages;
+mod parameters;
 mod paths;
 mod progress;
 mod rates;

@@ -21,7 +21,7 @@ pub(super) fn all() -> Vec<Operation> {
                 Some(example) => success("", data(object(&[(member, schema)], &[])), example),
                 None => described("", data(object(&[(member, schema)], &[]))),
             },
-            failures: vec![],
+            failures: vec![400],
         };
     vec![
         one(

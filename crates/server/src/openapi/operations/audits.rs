@@ -82,7 +82,7 @@ pub(super) fn single() -> Vec<Operation> {
             parameters: vec![path_id("The tracking id.", TRACKING_ID)],
             body: None,
             success: success("The status.", data(reference("Tracking")), tracking.clone()),
-            failures: vec![404],
+            failures: vec![400, 404],
         },
         Operation {
             route: ("get", "/v1/audit/data/{id}"),
@@ -128,7 +128,7 @@ pub(super) fn single() -> Vec<Operation> {
                 data(object(&[("auditId", text())], &[])),
                 json!({ "status": "SUCCESS", "data": { "auditId": AUDIT_ID } }),
             ),
-            failures: vec![404],
+            failures: vec![400, 404],
         },
         Operation {
             route: ("get", "/v1/audit/report/{id}"),

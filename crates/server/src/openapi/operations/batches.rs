@@ -55,7 +55,7 @@ pub(super) fn all() -> Vec<Operation> {
             parameters: vec![path_id("The batch id.", BATCH_ID)],
             body: None,
             success: success("The batch.", data(reference("Batch")), batch.clone()),
-            failures: vec![404],
+            failures: vec![400, 404],
         },
         Operation {
             route: ("post", "/v1/batches/{id}/cancel"),
@@ -68,7 +68,7 @@ pub(super) fn all() -> Vec<Operation> {
             parameters: vec![path_id("The batch id.", BATCH_ID)],
             body: None,
             success: success("The batch.", data(reference("Batch")), batch),
-            failures: vec![404],
+            failures: vec![400, 404],
         },
     ]
 }

@@ -7,7 +7,7 @@ use crate::openapi::{
 };
 
 pub(super) fn all() -> Vec<Operation> {
-    let list = |path, id, summary, record| Operation {
+    let list = |path, id, summary, record, failures| Operation {
         route: ("get", path),
         id,
         tag: "Catalog",
@@ -20,7 +20,7 @@ pub(super) fn all() -> Vec<Operation> {
             "All records.",
             data(json!({ "type": "array", "items": reference(record) })),
         ),
-        failures: vec![],
+        failures,
     };
     let one = |path, id, summary, record, example: &'static str| Operation {
         route: ("get", path),
@@ -35,7 +35,13 @@ pub(super) fn all() -> Vec<Operation> {
         failures: vec![404],
     };
     vec![
-        list("/v1/devices", "listDevices", "List devices", "Device"),
+        list(
+            "/v1/devices",
+            "listDevices",
+            "List devices",
+            "Device",
+            vec![],
+        ),
         one(
             "/v1/devices/{id}",
             "getDevice",
@@ -48,6 +54,7 @@ pub(super) fn all() -> Vec<Operation> {
             "listLocations",
             "List locations",
             "Location",
+            vec![400],
         ),
         one(
             "/v1/locations/{id}",
@@ -56,6 +63,12 @@ pub(super) fn all() -> Vec<Operation> {
             "Location",
             "eu",
         ),
-        list("/v1/networks", "listNetworks", "List networks", "Network"),
+        list(
+            "/v1/networks",
+            "listNetworks",
+            "List networks",
+            "Network",
+            vec![400],
+        ),
     ]
 }

@@ -20,7 +20,9 @@ pub(crate) const INTRODUCTION: &str = "\
 Start an audit, request its status until it is `completed`, then request its report.
 
 Operations that require a key expect it in `X-SVC-KEY`. Every response is JSON with `status` `SUCCESS` or `FAILURE`; \
-a failure has a `message`. Every response has an `X-Request-Id`. Responses to requests with a key have \
+a failure has a `message` and a `code`; \
+the schema `Failure` lists all codes. Parameters of the query that an operation does not have are refused with \
+`UNKNOWN_PARAMETER`, except by starts, statuses, `/v1/audit/data`, devices and single locations. Every response has an `X-Request-Id`. Responses to requests with a key have \
 `X-RateLimit-Limit`, `-Remaining` and `-Reset` (epoch seconds) of the limit that applies to the operation: one for \
 starts, one for everything else. A 429 has the number of seconds to wait in `Retry-After`.";
 
