@@ -207,6 +207,15 @@ mod tests {
     }
 
     #[test]
+    fn a_page_is_visited_again_because_of_the_host_or_of_the_score() {
+        assert_eq!(reason_for_next(&[]), VisitReason::First);
+        let busy = disturbed(80, 2.0);
+        assert_eq!(reason_for_next(&[busy, busy]), VisitReason::Disturbed);
+        let visits = [busy, doubtful(80)];
+        assert_eq!(reason_for_next(&visits), VisitReason::Uncertain);
+    }
+
+    #[test]
     fn a_certain_visit_is_enough() {
         ends_with(&[certain(80)], 0);
         ends_with(&[doubtful(80), certain(84)], 1);

@@ -193,8 +193,8 @@ pub trait Store: Send + Sync + 'static {
 
     async fn queue_depth(&self) -> Result<QueueDepth, StoreError>;
 
-    /// Returns the place of an audit of this account in the queue, if it waits: the number of audits
-    /// that are leased before it, as far as that is known, plus one.
+    /// Returns the place of an audit of this account in the queue, if it waits: the number of
+    /// audits that are leased before it, as far as that is known, plus one.
     async fn queue_position(
         &self,
         account_id: &str,

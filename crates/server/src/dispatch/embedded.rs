@@ -45,6 +45,7 @@ impl Work for EmbeddedAgent {
 
     async fn heartbeat(&self, job: &Job) -> Result<LeaseState, WorkError> {
         let Some(lease) = self.lease_of(job).await? else {
+            self.remove_phase(job);
             return Ok(LeaseState::Lost);
         };
         let recorded = self.dispatcher.record_presence(&self.presence).await;
@@ -68,6 +69,7 @@ impl Work for EmbeddedAgent {
 
     async fn finish(&self, job: &Job, output: AuditOutput) -> Result<LeaseState, WorkError> {
         let Some(lease) = retry(job, || self.lease_of(job)).await else {
+            self.remove_phase(job);
             return Ok(LeaseState::Lost);
         };
         for (kind, bytes) in [
@@ -126,6 +128,15 @@ impl EmbeddedAgent {
         }
     }
 
+    /// Removes the phase of an audit whose lease is lost. It may have been reported after the audit
+    /// was cancelled.
+    fn remove_phase(&self, job: &Job) {
+        self.dispatcher
+            .parts
+            .phases
+            .remove(&job.attempt.tracking_id);
+    }
+
     async fn state_of(&self, job: &Job) -> Result<AttemptState, WorkError> {
         let holder = ProcessSet::Single(self.presence.process.clone());
         let attempt = &job.attempt;
@@ -175,8 +186,10 @@ fn failed(error: StoreError) -> WorkError {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_seam::VisitReason;
     use plumbline_store::{
-        AuditOptions, FileBlobs, NewAudit, Order, SqliteStore, Store, Submission, Timestamp,
+        AuditError, AuditOptions, AuditSummary, Cancellation, CancelledAudit, FileBlobs, NewAudit,
+        Order, SqliteStore, Store, Submission, Timestamp,
     };
     use tokio::time::timeout;
 
@@ -221,44 +234,107 @@ mod tests {
         }
     }
 
+    /// An embedded agent with a job, whose store is in a temporary directory.
+    struct TestAgent {
+        work: EmbeddedAgent,
+        job: Job,
+        store: Arc<SqliteStore>,
+        account_id: String,
+        dir: tempfile::TempDir,
+    }
+
+    impl TestAgent {
+        async fn with_job() -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            let store = Arc::new(SqliteStore::open(&dir.path().join("store.db")).unwrap());
+            let account = store.create_account("tests", 1, NOW).await.unwrap();
+            store
+                .submit(Submission::single(new_audit(account.id.clone())))
+                .await
+                .unwrap();
+            let blobs = Arc::new(FileBlobs::open(&dir.path().join("blobs")).unwrap());
+            let work = EmbeddedAgent::new(
+                Arc::new(Dispatcher::new(DispatcherParts {
+                    store: store.clone(),
+                    agents: store.clone(),
+                    bundles: blobs.clone(),
+                    media: blobs,
+                    phases: AuditPhases::of_store(&*store),
+                    metrics: Arc::new(Metrics::default()),
+                    clock: Arc::new(|| NOW),
+                    lease: Duration::from_secs(30),
+                    locations: vec!["eu".to_owned()],
+                    simulate: true,
+                    observers: Vec::new(),
+                })),
+                "tests".to_owned(),
+                Announcement {
+                    process: "embedded".to_owned(),
+                    location: "eu".to_owned(),
+                    chromium: "none".to_owned(),
+                    host_index: None,
+                    slots: 1,
+                    version: "0".to_owned(),
+                },
+            );
+            let Ok(NextJob::Job(job)) = work.next_job(0, TEST_TIMEOUT).await else {
+                panic!("there is a job");
+            };
+            Self {
+                work,
+                job,
+                store,
+                account_id: account.id,
+                dir,
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_phase_that_is_reported_after_the_audit_was_cancelled_is_removed() {
+        let agent = TestAgent::with_job().await;
+        let cancellation = Cancellation {
+            account_id: agent.account_id,
+            audits: vec![CancelledAudit {
+                tracking_id: "trk_1".to_owned(),
+                report: "{}".to_owned(),
+                summary: AuditSummary {
+                    lab_data: None,
+                    summary: "null".to_owned(),
+                    final_url: None,
+                },
+            }],
+            error: AuditError {
+                code: "CANCELLED".to_owned(),
+                message: "cancelled".to_owned(),
+            },
+            at: NOW,
+        };
+        let cancelled = agent.store.cancel(cancellation).await.unwrap();
+        assert_eq!(cancelled, ["trk_1"]);
+        let visit = VisitNumber {
+            run: 1,
+            number: 1,
+            max: 3,
+            reason: VisitReason::First,
+        };
+        let (work, job) = (&agent.work, &agent.job);
+        work.report_progress(job, Phase::Loading, visit, None);
+        assert!(agent.store.progress().phase("trk_1").is_some());
+        assert_eq!(work.heartbeat(job).await.unwrap(), LeaseState::Lost);
+        assert_eq!(agent.store.progress().phase("trk_1"), None);
+    }
+
     #[tokio::test]
     async fn a_report_is_retried_until_the_store_can_write() {
-        let dir = tempfile::tempdir().unwrap();
+        let TestAgent {
+            work,
+            job,
+            store,
+            account_id,
+            dir,
+        } = TestAgent::with_job().await;
         let file = dir.path().join("store.db");
-        let store = Arc::new(SqliteStore::open(&file).unwrap());
-        let account = store.create_account("tests", 1, NOW).await.unwrap();
-        store
-            .submit(Submission::single(new_audit(account.id.clone())))
-            .await
-            .unwrap();
-        let blobs = Arc::new(FileBlobs::open(&dir.path().join("blobs")).unwrap());
-        let work = EmbeddedAgent::new(
-            Arc::new(Dispatcher::new(DispatcherParts {
-                store: store.clone(),
-                agents: store.clone(),
-                bundles: blobs.clone(),
-                media: blobs,
-                phases: AuditPhases::default(),
-                metrics: Arc::new(Metrics::default()),
-                clock: Arc::new(|| NOW),
-                lease: Duration::from_secs(30),
-                locations: vec!["eu".to_owned()],
-                simulate: true,
-                observers: Vec::new(),
-            })),
-            "tests".to_owned(),
-            Announcement {
-                process: "embedded".to_owned(),
-                location: "eu".to_owned(),
-                chromium: "none".to_owned(),
-                host_index: None,
-                slots: 1,
-                version: "0".to_owned(),
-            },
-        );
-        let Ok(NextJob::Job(job)) = work.next_job(0, TEST_TIMEOUT).await else {
-            panic!("there is a job");
-        };
         let database = rusqlite::Connection::open(&file).unwrap();
         database.execute_batch(
             "CREATE TRIGGER full BEFORE INSERT ON reports BEGIN SELECT RAISE(ABORT, 'no room'); END",
@@ -275,7 +351,7 @@ mod tests {
         database.execute_batch("DROP TRIGGER full").unwrap();
         let result = timeout(TEST_TIMEOUT, finish).await.unwrap();
         assert_eq!(result.unwrap(), LeaseState::Held);
-        let stored = store.report(&account.id, "aud_1").await.unwrap();
+        let stored = store.report(&account_id, "aud_1").await.unwrap();
         assert!(stored.is_some());
         assert_eq!(store.queue_depth().await.unwrap().running, 0);
     }

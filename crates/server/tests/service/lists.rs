@@ -146,7 +146,6 @@ async fn filters_match_exactly_and_all_must_match() {
             "from=2027-01-15T09:00:01%2B01:00&to=2027-01-15T08:00:01.001Z",
             vec![desktop],
         ),
-        ("unknown=1", vec![fiber, desktop, mobile]),
     ] {
         let listed = ids(&list(&rig, query).await);
         assert_eq!(listed.iter().collect::<Vec<_>>(), expected, "{query}");
