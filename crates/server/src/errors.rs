@@ -44,6 +44,7 @@ pub(crate) const CODES: &[(u16, &[&str])] = &[
             "INVALID_RUNS",
             "INVALID_WEBHOOK",
             "INVALID_LABELS",
+            "INVALID_DAYS",
             "INVALID_BATCH",
         ],
     ),
@@ -136,6 +137,9 @@ pub(crate) enum Failure {
     InvalidWebhook(InvalidValue),
     #[error("Invalid Labels")]
     InvalidLabels(InvalidValue),
+    /// The validity of a shared link is out of bounds.
+    #[error("Invalid Days")]
+    InvalidDays(InvalidValue),
     /// The batch has no audits, or more than are allowed.
     #[error("Invalid Batch")]
     InvalidBatch(InvalidValue),
@@ -215,6 +219,7 @@ impl Failure {
             | Self::InvalidRuns(value)
             | Self::InvalidWebhook(value)
             | Self::InvalidLabels(value)
+            | Self::InvalidDays(value)
             | Self::InvalidBatch(value) => Some(value),
             _ => None,
         };
@@ -254,6 +259,7 @@ impl Failure {
             Self::InvalidRuns(_) => "INVALID_RUNS",
             Self::InvalidWebhook(_) => "INVALID_WEBHOOK",
             Self::InvalidLabels(_) => "INVALID_LABELS",
+            Self::InvalidDays(_) => "INVALID_DAYS",
             Self::InvalidBatch(_) => "INVALID_BATCH",
             Self::InvalidParameter(_) => "INVALID_PARAMETER",
             Self::UnknownParameter { .. } => "UNKNOWN_PARAMETER",
@@ -294,6 +300,7 @@ impl Failure {
             | Self::InvalidRuns(_)
             | Self::InvalidWebhook(_)
             | Self::InvalidLabels(_)
+            | Self::InvalidDays(_)
             | Self::InvalidBatch(_) => StatusCode::NOT_ACCEPTABLE,
             Self::InvalidParameter(_)
             | Self::UnknownParameter { .. }

@@ -38,6 +38,7 @@ mod request_context;
 mod router;
 mod routes;
 mod serve;
+mod share;
 mod start;
 mod state;
 pub mod summaries;

@@ -8,7 +8,7 @@ use crate::{
     agents,
     api::{
         account, audit, audits, batches, devices, health, locations, metrics as metrics_route,
-        networks,
+        networks, shares,
     },
     app::App,
     errors::Failure,
@@ -69,6 +69,9 @@ fn documented() -> Routes {
         .get("/v1/audit/data/{id}", audit::data)
         .delete("/v1/audit/data/{id}", audits::delete)
         .get("/v1/audit/report/{id}", audit::report)
+        .post("/v1/audit/share/{id}", shares::create)
+        .delete("/v1/audit/share/{id}", shares::revoke)
+        .get("/v1/shares", shares::list)
         .get("/v1/audits", audits::list)
         .post("/v1/batches", batches::start)
         .get("/v1/batches/{id}", batches::one)

@@ -52,6 +52,15 @@ pub trait PageStore: Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<Option<Share>, StoreError>;
 
+    /// Returns up to `limit` reports of this account that are currently shared, the newest link
+    /// first.
+    async fn shares(
+        &self,
+        account_id: &str,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<SharedReport>, StoreError>;
+
     /// Returns the report that is shared by a token, until the token expires (`expires_at <= now`).
     async fn shared_report(
         &self,
@@ -75,6 +84,15 @@ pub struct Share {
     pub token: String,
     /// When the link expires; `None` if it does not.
     pub expires_at: Option<Timestamp>,
+}
+
+/// A report in the list of shared reports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SharedReport {
+    pub audit_id: String,
+    pub url: String,
+    pub share: Share,
+    pub shared_at: Timestamp,
 }
 
 /// An audit in the list of recent audits.

@@ -16,6 +16,7 @@ use serde_json::Value;
 use crate::{
     app::App,
     errors::{Failure, InvalidValue},
+    share::{self, MAX_SHARED_DAYS},
     start::{Orders, ValidStart},
     state::SharedState,
     target,
@@ -73,6 +74,27 @@ pub(crate) struct BatchRequest {
     allow_error_status: bool,
     #[serde(default)]
     labels: Vec<String>,
+}
+
+/// The body of a request to share a report, before validation.
+#[derive(Debug, Deserialize)]
+pub(crate) struct ShareRequest {
+    #[serde(default, deserialize_with = "whole_number")]
+    days: Option<i64>,
+}
+
+impl ShareRequest {
+    /// Returns the validity of the link in days; `None` if it does not expire.
+    pub(crate) fn validate(&self) -> Result<Option<u32>, Failure> {
+        let Some(days) = self.days else {
+            return Ok(None);
+        };
+        let days = share::valid_days(days).ok_or_else(|| {
+            let reason = format!("The number of days is between 1 and {MAX_SHARED_DAYS}.");
+            Failure::InvalidDays(InvalidValue::new("days", reason))
+        })?;
+        Ok(Some(days))
+    }
 }
 
 impl From<Order> for AuditRequest {

@@ -224,6 +224,17 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
             ], &[])),
             ("audits", json!({ "type": "array", "items": reference("Audit") })),
         ], &[]),
+        "SharedLink": object(&[
+            ("auditId", json!({ "type": "string" })),
+            ("path", json!({
+                "type": "string", "examples": ["/shared/Zk3mW8yQ5tHr1VxNc7JbLs0pDf9GeA2u"],
+                "description": "The path of the page on this server.",
+            })),
+            ("createdAt", reference("Moment")),
+            ("expiresAt", json!({ "anyOf": [reference("Moment"), { "type": "null" }] })),
+        ], &[
+            ("url", json!({ "type": "string", "description": "The audited URL, in lists." })),
+        ]),
         "Device": object(&[
             ("id", json!({ "type": "string" })),
             ("name", json!({ "type": "string" })),

@@ -57,9 +57,8 @@ fn walk(value: &Value, visit: &mut dyn FnMut(&Value)) {
     }
 }
 
-/// Starts a service with the audit of the examples.
-async fn with_example_audit(document: &Value) -> Rig {
-    let rig = Rig::new().await;
+/// Adds the audit of the examples to a service.
+async fn with_example_audit(rig: Rig, document: &Value) -> Rig {
     let example = |path: &str| {
         let at = format!("/paths/{path}/get/parameters/0/example");
         document.pointer(&at).unwrap().as_str().unwrap().to_owned()
@@ -123,10 +122,11 @@ fn report() -> Value {
 #[tokio::test]
 async fn every_example_works_and_its_response_is_as_described() {
     let document = document(&Rig::new().await).await;
-    let rig = with_example_audit(&document).await;
+    let rig = with_example_audit(Rig::with_pages().await, &document).await;
     let mut count = 0;
     for method in ["get", "post", "delete"] {
-        for (path, methods) in document["paths"].as_object().unwrap() {
+        // In reverse, so that the report is deleted after its link.
+        for (path, methods) in document["paths"].as_object().unwrap().iter().rev() {
             let operation = &methods[method];
             if operation.is_null() {
                 continue;
@@ -150,7 +150,7 @@ async fn every_example_works_and_its_response_is_as_described() {
 #[tokio::test]
 async fn every_format_of_a_report_is_described_and_served_as_described() {
     let document = document(&Rig::new().await).await;
-    let rig = with_example_audit(&document).await;
+    let rig = with_example_audit(Rig::new().await, &document).await;
     let operation = &document["paths"]["/v1/audit/report/{id}"]["get"];
     let [id, format_parameter] = [0, 1].map(|at| &operation["parameters"][at]);
     assert_eq!(format_parameter["name"], "format");

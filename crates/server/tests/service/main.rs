@@ -39,6 +39,7 @@ mod receivers;
 mod report_page;
 mod rig;
 mod sessions;
+mod shares;
 mod shutdown;
 mod targets;
 mod tls;

@@ -7,7 +7,8 @@ use super::connect::{change, row, rows};
 use super::notifier::Wakeup;
 use super::{PostgresStore, accounts, audits};
 use crate::{
-    KeyDigest, KeyRecord, PageStore, RecentAudit, Share, StoreError, StoredReport, Timestamp,
+    KeyDigest, KeyRecord, PageStore, RecentAudit, Share, SharedReport, StoreError, StoredReport,
+    Timestamp,
 };
 
 #[async_trait]
@@ -164,6 +165,43 @@ impl PageStore for PostgresStore {
                     })
                 };
                 row.map(share).transpose()
+            })
+        })
+        .await
+    }
+
+    async fn shares(
+        &self,
+        account_id: &str,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<SharedReport>, StoreError> {
+        let account_id = account_id.to_owned();
+        self.read(move |db| {
+            Box::pin(async move {
+                let rows = rows(
+                    db,
+                    "SELECT audits.audit_id, audits.url, shares.token, shares.expires_at,
+                            shares.shared_at
+                     FROM shares JOIN audits ON audits.position = shares.position
+                     WHERE audits.account_id = $1
+                           AND (shares.expires_at IS NULL OR shares.expires_at > $2)
+                     ORDER BY shares.shared_at DESC, shares.position DESC LIMIT $3",
+                    &[&account_id, &now.0, &i64::from(limit)],
+                )
+                .await?;
+                let share = |row: &Row| {
+                    Ok(SharedReport {
+                        audit_id: row.try_get(0)?,
+                        url: row.try_get(1)?,
+                        share: Share {
+                            token: row.try_get(2)?,
+                            expires_at: row.try_get::<_, Option<i64>>(3)?.map(Timestamp),
+                        },
+                        shared_at: Timestamp(row.try_get(4)?),
+                    })
+                };
+                rows.iter().map(share).collect()
             })
         })
         .await

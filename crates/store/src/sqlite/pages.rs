@@ -6,7 +6,8 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::writer::Wakeup;
 use super::{SqliteStore, accounts, audits};
 use crate::{
-    KeyDigest, KeyRecord, PageStore, RecentAudit, Share, StoreError, StoredReport, Timestamp,
+    KeyDigest, KeyRecord, PageStore, RecentAudit, Share, SharedReport, StoreError, StoredReport,
+    Timestamp,
 };
 
 #[async_trait]
@@ -138,6 +139,42 @@ impl PageStore for SqliteStore {
                         })
                     })
                     .optional()
+            })
+            .await
+    }
+
+    async fn shares(
+        &self,
+        account_id: &str,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<SharedReport>, StoreError> {
+        let account_id = account_id.to_owned();
+        self.readers
+            .blocking(move |connection| {
+                // A cross join reads the shares first; an account may have many more audits.
+                let shares = connection
+                    .prepare_cached(
+                        "SELECT audits.audit_id, audits.url, shares.token, shares.expires_at,
+                                shares.shared_at
+                         FROM shares CROSS JOIN audits ON audits.position = shares.position
+                         WHERE audits.account_id = ?
+                               AND (shares.expires_at IS NULL OR shares.expires_at > ?)
+                         ORDER BY shares.shared_at DESC, shares.position DESC LIMIT ?",
+                    )?
+                    .query_map(params![account_id, now.0, limit], |row| {
+                        Ok(SharedReport {
+                            audit_id: row.get(0)?,
+                            url: row.get(1)?,
+                            share: Share {
+                                token: row.get(2)?,
+                                expires_at: row.get::<_, Option<i64>>(3)?.map(Timestamp),
+                            },
+                            shared_at: Timestamp(row.get(4)?),
+                        })
+                    })?
+                    .collect::<Result<_, _>>()?;
+                Ok(shares)
             })
             .await
     }

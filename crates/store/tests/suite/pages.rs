@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plumbline_store::{Key, Retention, Share, StoreError, session_digest};
+use plumbline_store::{Key, Retention, Share, SharedReport, StoreError, session_digest};
 
 use super::{Backend, NOW, accepted, account, audit, later, lease, measured};
 
@@ -74,8 +74,18 @@ pub async fn a_report_can_be_read_by_its_token_while_it_is_shared(backend: &dyn 
     let share = pages.shared(&mine.id, id, NOW).await.unwrap();
     assert_eq!(share, link("token"));
     assert_eq!(pages.shared(&theirs.id, id, NOW).await.unwrap(), None);
+    let listed = SharedReport {
+        audit_id: id.to_owned(),
+        url: audit(&mine, "mine").order.url,
+        share: link("token").unwrap(),
+        shared_at: NOW,
+    };
+    assert_eq!(pages.shares(&mine.id, NOW, 10).await.unwrap(), [listed]);
+    assert_eq!(pages.shares(&mine.id, NOW, 0).await.unwrap(), []);
+    assert_eq!(pages.shares(&theirs.id, NOW, 10).await.unwrap(), []);
 
     pages.share(&mine.id, id, None, NOW).await.unwrap();
+    assert_eq!(pages.shares(&mine.id, NOW, 10).await.unwrap(), []);
     assert_eq!(
         pages.shared_report("token", NOW).await.unwrap(),
         None,
@@ -107,6 +117,8 @@ pub async fn an_expired_link_is_invalid_and_deleted(backend: &dyn Backend) {
     let opens = async |now| pages.shared_report("token", now).await.unwrap().is_some();
     assert!(opens(before).await);
     assert_eq!(pages.shared(&mine.id, id, before).await.unwrap(), share);
+    assert_eq!(pages.shares(&mine.id, before, 9).await.unwrap().len(), 1);
+    assert_eq!(pages.shares(&mine.id, end, 9).await.unwrap(), []);
     assert!(!opens(end).await);
     assert_eq!(pages.shared(&mine.id, id, end).await.unwrap(), None);
 

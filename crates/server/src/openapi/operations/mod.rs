@@ -5,6 +5,7 @@ mod audits;
 mod batches;
 mod catalog;
 mod service;
+mod shares;
 
 use serde_json::{Value, json};
 
@@ -82,7 +83,7 @@ impl Operation {
 
 pub(super) fn tags() -> Value {
     json!([
-        { "name": "Audits", "description": "Start, follow, cancel, read, list and delete audits." },
+        { "name": "Audits", "description": "Start, follow, cancel, read, list, share and delete audits." },
         { "name": "Batches", "description": "Start, follow and cancel many audits together." },
         { "name": "Account", "description": "The account of the key." },
         { "name": "Catalog", "description": "Devices, locations and networks. No key required." },
@@ -95,6 +96,7 @@ pub(crate) fn all() -> Vec<Operation> {
     [
         audits::single(),
         audits::lists(),
+        shares::all(),
         batches::all(),
         account::all(),
         catalog::all(),

@@ -1,7 +1,6 @@
 //! Report pages, for their owners and for anyone with a shared link.
 
 use std::error::Error;
-use std::time::Duration;
 
 use askama::Template;
 use axum::{
@@ -13,7 +12,7 @@ use plumbline_model::media::ReportMedia;
 use plumbline_model::report::Report;
 use plumbline_report::html::figures::date;
 use plumbline_report::html::{self, PictureId, PictureSource, ReportPage};
-use plumbline_store::{Share, StoreError, StoredReport, random_text};
+use plumbline_store::{Share, StoredReport};
 
 use super::form::Form;
 use super::frame::PageFrame;
@@ -23,13 +22,9 @@ use super::session::{Visitor, see_other};
 use crate::{
     api::{PathId, PathIds},
     errors::Failure,
+    share::{new_share, store_share, valid_days},
     state::SharedState,
 };
-
-/// The length of a token, in letters and digits: 190 bits, which cannot be guessed.
-const TOKEN_CHARS: usize = 32;
-/// The longest validity of a link with an expiry.
-const MAX_SHARED_DAYS: u32 = 366;
 
 /// `GET /reports/{id}`: the report page for its owner.
 pub(crate) async fn page(
@@ -169,11 +164,7 @@ pub(crate) async fn share(
 ) -> Result<Response, Failure> {
     let now = (service.app.clock)();
     let share = match form.take("share").as_str() {
-        "on" => Some(Share {
-            token: random_text(TOKEN_CHARS)
-                .map_err(|error| Failure::internal(format!("no random source: {error}")))?,
-            expires_at: parse_validity(&form.take("days"))?.map(|validity| now.plus(validity)),
-        }),
+        "on" => Some(new_share(parse_days(&form.take("days"))?, now)?),
         "off" => None,
         _ => {
             return Err(Failure::InvalidBody(
@@ -181,23 +172,19 @@ pub(crate) async fn share(
             ));
         }
     };
-    let store = &page_parts(&service)?.store;
-    match store.share(&visitor.account_id, &id, share, now).await {
-        Ok(()) => Ok(see_other(&format!("/reports/{id}"))),
-        Err(StoreError::NotFound(_)) => Err(Failure::NotFound),
-        Err(error) => Err(error.into()),
-    }
+    let pages = page_parts(&service)?;
+    store_share(pages, &visitor.account_id, &id, share, now).await?;
+    Ok(see_other(&format!("/reports/{id}")))
 }
 
-/// Parses the validity of a link; `None` means that it does not expire.
-fn parse_validity(days: &str) -> Result<Option<Duration>, Failure> {
+/// Parses the validity of a link in days; `None` means that it does not expire.
+fn parse_days(days: &str) -> Result<Option<u32>, Failure> {
     if days.is_empty() {
         return Ok(None);
     }
-    let days: Option<u32> = days.parse().ok();
-    let days = days.filter(|days| (1..=MAX_SHARED_DAYS).contains(days));
+    let days = days.parse().ok().and_then(valid_days);
     let days = days.ok_or_else(|| Failure::InvalidBody("invalid number of days".to_owned()))?;
-    Ok(Some(Duration::from_secs(24 * 60 * 60) * days))
+    Ok(Some(days))
 }
 
 /// `GET /reports/{id}/{picture}`: a picture of a report, for its owner.
