@@ -13,6 +13,7 @@ use serde_json::Value;
 const NODE_MODULES_VARIABLE: &str = "PLUMBLINE_NODE_MODULES";
 const AXE: &str = "axe-core";
 const ENTITIES: &str = "third-party-web";
+const FEATURES: &str = "web-features";
 
 fn main() -> ExitCode {
     println!("cargo::rerun-if-changed=build.rs");
@@ -37,6 +38,7 @@ fn generate() -> Result<(), String> {
     };
     let axe_version = check_version(&manifest, &modules, AXE)?;
     let entities_version = check_version(&manifest, &modules, ENTITIES)?;
+    let features_version = check_version(&manifest, &modules, FEATURES)?;
     let copies = [
         (AXE, "axe.min.js", "axe.min.js"),
         (AXE, "LICENSE", "axe-license.txt"),
@@ -50,8 +52,12 @@ fn generate() -> Result<(), String> {
     let entities = modules.join(ENTITIES).join("dist/entities-nostats.json");
     let table = domain_table(&read_json(&entities)?)?;
     fs::write(out.join("entities.tsv"), table).map_err(|e| format!("entities.tsv: {e}"))?;
+    let features = modules.join(FEATURES).join("data.json");
+    let table = feature_table(&read_json(&features)?)?;
+    fs::write(out.join("features.tsv"), table).map_err(|e| format!("features.tsv: {e}"))?;
     println!("cargo::rustc-env=AXE_VERSION={axe_version}");
     println!("cargo::rustc-env=ENTITIES_VERSION={entities_version}");
+    println!("cargo::rustc-env=FEATURES_VERSION={features_version}");
     Ok(())
 }
 
@@ -86,6 +92,28 @@ fn domain_table(entities: &Value) -> Result<String, String> {
     Ok(table)
 }
 
+/// Returns a line `id <TAB> date` for every feature with a status. The date is that on which the
+/// feature became newly available, and empty for a feature of limited availability.
+fn feature_table(data: &Value) -> Result<String, String> {
+    let features = data["features"]
+        .as_object()
+        .ok_or("there are no features")?;
+    let mut table = String::new();
+    for (id, feature) in features {
+        let status = &feature["status"];
+        let date = match status["baseline"].as_str() {
+            Some("high" | "low") => status["baseline_low_date"]
+                .as_str()
+                .ok_or_else(|| format!("the feature {id} has no date"))?,
+            // Features that were moved or split have no status.
+            _ if status.is_object() => "",
+            _ => continue,
+        };
+        table.push_str(&format!("{id}\t{date}\n"));
+    }
+    Ok(table)
+}
+
 /// Runs npm in OUT_DIR, so that the source tree is not changed.
 fn install(manifest: &Path, out: &Path) -> Result<PathBuf, String> {
     let work = out.join("npm");
@@ -101,7 +129,7 @@ fn install(manifest: &Path, out: &Path) -> Result<PathBuf, String> {
         .output()
         .map_err(|e| {
             format!(
-                "cannot run npm ({e}). {AXE} and {ENTITIES} are installed from npm: install \
+                "cannot run npm ({e}). {AXE}, {ENTITIES} and {FEATURES} are installed from npm: install \
                  Node.js, or set {NODE_MODULES_VARIABLE} to a node_modules directory that has them"
             )
         })?;
@@ -109,7 +137,7 @@ fn install(manifest: &Path, out: &Path) -> Result<PathBuf, String> {
         let stderr = String::from_utf8_lossy(&output.stderr).replace('\n', " | ");
         return Err(format!(
             "npm ci failed: {stderr}. Without a network, set {NODE_MODULES_VARIABLE} to a \
-             node_modules directory that has {AXE} and {ENTITIES}"
+             node_modules directory that has {AXE}, {ENTITIES} and {FEATURES}"
         ));
     }
     Ok(work.join("node_modules"))

@@ -34,6 +34,22 @@ impl Device {
         self.user_agent.replace("{CHROME_MAJOR}", chrome_major)
     }
 
+    /// Returns the tier of the device's processor on the scale of `navigator.cpuPerformance`, from
+    /// 1 (low) to 4 (ultra); `None` for a device that is not throttled.
+    ///
+    /// The limits between the tiers are ours, because the specification leaves them to browsers:
+    /// Chrome DevTools' low-tier phone (264) is in the first, its mid-tier phone (1000) in the
+    /// second, the fastest phones and most laptops are in the third, the fastest of all in the
+    /// fourth.
+    pub fn cpu_tier(&self) -> Option<u8> {
+        self.cpu_index.map(|index| match index {
+            ..600 => 1,
+            ..1500 => 2,
+            ..3000 => 3,
+            _ => 4,
+        })
+    }
+
     /// Returns the form factor of the device.
     pub fn form_factor(&self) -> FormFactor {
         match self.mode {

@@ -76,7 +76,9 @@ fn report(facts: &Facts, conditions: Conditions) -> Report {
                     category.score = scoring::performance_score(mode, &measured)
                         .map(|score| (score * 100.0).round() as u8);
                 }
-                *score_of(&mut report.scores, category.id) = category.score;
+                if let Some(score) = score_of(&mut report.scores, category.id) {
+                    *score = category.score;
+                }
             }
             let scored = |metric: MetricKind, value: Result<f64, MetricError>| {
                 value.ok().map(|value| Metric {
@@ -99,13 +101,16 @@ fn report(facts: &Facts, conditions: Conditions) -> Report {
     report
 }
 
-fn score_of(scores: &mut Scores, category: CategoryId) -> &mut Option<u8> {
+/// Returns the score of a category in the summary of the report; `None` for a category that is
+/// shown as a fraction.
+fn score_of(scores: &mut Scores, category: CategoryId) -> Option<&mut Option<u8>> {
     match category {
-        CategoryId::Performance => &mut scores.performance,
-        CategoryId::Accessibility => &mut scores.accessibility,
-        CategoryId::BestPractices => &mut scores.best_practices,
-        CategoryId::Seo => &mut scores.seo,
-        CategoryId::Pwa => &mut scores.pwa,
+        CategoryId::Performance => Some(&mut scores.performance),
+        CategoryId::Accessibility => Some(&mut scores.accessibility),
+        CategoryId::BestPractices => Some(&mut scores.best_practices),
+        CategoryId::Seo => Some(&mut scores.seo),
+        CategoryId::Pwa => Some(&mut scores.pwa),
+        CategoryId::AgenticBrowsing => None,
     }
 }
 

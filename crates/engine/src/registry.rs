@@ -1,10 +1,11 @@
 //! The registry of all checks with their category and weight, and the function that runs them.
 
-use plumbline_model::category::{CategoryId, CategoryResult, Group};
+use plumbline_model::category::{CategoryId, CategoryResult, Fraction, Group};
 use plumbline_model::check::{CheckResult, Verdict};
 
 use crate::checks::{
-    Check, HEADINGS, Outcome, accessibility, best_practices as bp, performance as perf, pwa, seo,
+    Check, HEADINGS, Outcome, accessibility, agentic, best_practices as bp, performance as perf,
+    pwa, seo,
 };
 use crate::facts::Facts;
 
@@ -24,7 +25,7 @@ pub struct RegisteredCheck {
 
 /// Returns all categories. Weights are those of Lighthouse 13.5, for PWA those of Lighthouse 11.7.1
 /// (core/config/default-config.js).
-pub fn categories() -> [Category; 5] {
+pub fn categories() -> [Category; 6] {
     let category = |id, entries: &[(&'static Check, f64, Group)]| Category {
         id,
         entries: entries
@@ -52,6 +53,7 @@ pub fn categories() -> [Category; 5] {
         category(CategoryId::BestPractices, BEST_PRACTICES),
         category(CategoryId::Seo, SEO),
         category(CategoryId::Pwa, PWA),
+        category(CategoryId::AgenticBrowsing, AGENTIC_BROWSING),
     ]
 }
 
@@ -132,6 +134,7 @@ const BEST_PRACTICES: &[(&Check, f64, Group)] = &[
     ),
     (&bp::doctype::CHECK, 1.0, Group::Compatibility),
     (&bp::charset::CHECK, 1.0, Group::Compatibility),
+    (&bp::baseline::CHECK, 0.0, Group::Compatibility),
     (&bp::js_libraries::CHECK, 0.0, Group::General),
     (&bp::deprecations::CHECK, 5.0, Group::General),
     (&bp::third_party_cookies::CHECK, 5.0, Group::General),
@@ -162,6 +165,28 @@ const PWA: &[(&Check, f64, Group)] = &[
     (&pwa::maskable_icon::CHECK, 1.0, Group::Optimized),
 ];
 
+const AGENTIC_BROWSING: &[(&Check, f64, Group)] = &[
+    (
+        &agentic::agent_accessibility_tree::CHECK,
+        1.0,
+        Group::AgentAccessibility,
+    ),
+    (
+        &agentic::cumulative_layout_shift::CHECK,
+        1.0,
+        Group::AgentAccessibility,
+    ),
+    (&agentic::webmcp_form_coverage::CHECK, 1.0, Group::WebMcp),
+    (&agentic::webmcp_registered_tools::CHECK, 1.0, Group::WebMcp),
+    (&agentic::webmcp_schema_validity::CHECK, 1.0, Group::WebMcp),
+    (&agentic::llms_txt::CHECK, 1.0, Group::AgentDiscoverability),
+    (
+        &agentic::ard_schema::CHECK,
+        1.0,
+        Group::AgentDiscoverability,
+    ),
+];
+
 /// Runs every check on a visit. It never fails: a check that cannot be measured has that verdict.
 pub fn judge(facts: &Facts) -> Vec<CategoryResult> {
     categories()
@@ -176,6 +201,10 @@ pub fn judge(facts: &Facts) -> Vec<CategoryResult> {
                 id: category.id,
                 title: category.id.title().to_owned(),
                 score: score(&checks),
+                fraction: category
+                    .id
+                    .is_shown_as_fraction()
+                    .then(|| Fraction::of(&checks)),
                 checks,
             }
         })
@@ -203,7 +232,7 @@ impl RegisteredCheck {
             id: check.id.to_owned(),
             title: title.to_owned(),
             verdict: outcome.verdict,
-            score: outcome.verdict.score(),
+            score: outcome.score.or_else(|| outcome.verdict.score()),
             weight: if counts { self.weight } else { 0.0 },
             group: self.group,
             summary: outcome.summary,
@@ -319,6 +348,7 @@ mod tests {
             ("best-practices", 27.0),
             ("seo", 13.0),
             ("pwa", 8.0),
+            ("agentic-browsing", 7.0),
         ];
         assert_eq!(sums, expected);
     }
@@ -346,8 +376,8 @@ mod tests {
             .without("metas", "the page hung")
             .bundle();
         let results = judged(&bundle, Mode::Mobile);
-        let [_, accessibility, _, seo, _] = &results[..] else {
-            panic!("five categories");
+        let [_, accessibility, _, seo, ..] = &results[..] else {
+            panic!("six categories");
         };
         assert_eq!(accessibility.score, Some(100));
         assert_eq!(seo.score, None);

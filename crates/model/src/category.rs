@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::check::CheckResult;
+use crate::check::{CheckResult, Verdict};
 
 /// The score and the checks of one category. The performance score comes from the metrics; the
 /// checks of that category have weight 0.
@@ -14,7 +14,45 @@ pub struct CategoryResult {
     /// The score from 0 to 100; `None` if a weighted check could not be measured, because a score
     /// without it would not be comparable.
     pub score: Option<u8>,
+    /// The number of passed checks, for a category that is shown in this way instead of its score.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fraction: Option<Fraction>,
     pub checks: Vec<CheckResult>,
+}
+
+/// The passed checks of a category, and those that could pass: neither informative checks nor
+/// those that are not applicable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fraction {
+    pub passed: usize,
+    pub of: usize,
+}
+
+impl Fraction {
+    pub fn of(checks: &[CheckResult]) -> Self {
+        let number = |is_counted: fn(Verdict) -> bool| {
+            let verdicts = checks.iter().map(|check| check.verdict);
+            verdicts.filter(|verdict| is_counted(*verdict)).count()
+        };
+        Self {
+            passed: number(|verdict| verdict == Verdict::Pass),
+            of: number(|verdict| !matches!(verdict, Verdict::NotApplicable | Verdict::Informative)),
+        }
+    }
+}
+
+impl Fraction {
+    /// Returns the share of passed checks from 0 to 100, which has the grades of a score.
+    pub fn percentage(self) -> u8 {
+        let share = self.passed as f64 / self.of.max(1) as f64;
+        (share * 100.0).round() as u8
+    }
+}
+
+impl std::fmt::Display for Fraction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.passed, self.of)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -25,6 +63,7 @@ pub enum CategoryId {
     BestPractices,
     Seo,
     Pwa,
+    AgenticBrowsing,
 }
 
 impl CategoryId {
@@ -35,6 +74,7 @@ impl CategoryId {
             Self::BestPractices => "best-practices",
             Self::Seo => "seo",
             Self::Pwa => "pwa",
+            Self::AgenticBrowsing => "agentic-browsing",
         }
     }
 
@@ -45,7 +85,13 @@ impl CategoryId {
             Self::BestPractices => "Best practices",
             Self::Seo => "SEO",
             Self::Pwa => "Progressive web app",
+            Self::AgenticBrowsing => "Agentic browsing",
         }
+    }
+
+    /// Returns whether the category is shown as the number of its passed checks, as in Lighthouse.
+    pub fn is_shown_as_fraction(self) -> bool {
+        self == Self::AgenticBrowsing
     }
 }
 
@@ -88,6 +134,12 @@ pub enum Group {
     Installable,
     #[serde(rename = "pwa-optimized")]
     Optimized,
+    #[serde(rename = "agent-accessibility")]
+    AgentAccessibility,
+    #[serde(rename = "webmcp")]
+    WebMcp,
+    #[serde(rename = "agent-discoverability")]
+    AgentDiscoverability,
     /// Checks that are not reliable or useful enough to be shown with the others.
     #[serde(rename = "hidden")]
     Experimental,
@@ -114,6 +166,9 @@ impl Group {
             Self::General => "General",
             Self::Installable => "Installable",
             Self::Optimized => "PWA optimised",
+            Self::AgentAccessibility => "Accessibility for agents",
+            Self::WebMcp => "WebMCP",
+            Self::AgentDiscoverability => "Discoverability for agents",
             Self::Experimental => "Experimental",
         }
     }

@@ -32,6 +32,7 @@ pub(crate) fn render(source: &ExportSource) -> String {
         lighthouse::CATEGORIES
             .iter()
             .map(|id| (id, &result["categories"][id]))
+            .filter(|(_, category)| !category.is_null())
     };
     for (id, category) in categories() {
         lines.push(line([json!(id), category["score"].clone()]));

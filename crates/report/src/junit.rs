@@ -72,10 +72,9 @@ pub(crate) fn render(source: &ExportSource) -> String {
     }
     for category in report.categories.iter().filter(|_| has_checks) {
         let id = category.id.as_str();
-        let cases = category
-            .checks
-            .iter()
-            .map(|check| case(check, source.junit.checks_fail));
+        // A category that is shown as a fraction has no score that its checks could lower.
+        let checks_fail = source.junit.checks_fail && category.fraction.is_none();
+        let cases = category.checks.iter().map(|check| case(check, checks_fail));
         match suites.iter_mut().find(|(name, _)| name == id) {
             Some((_, existing)) => existing.extend(cases),
             None => suites.push((id.to_owned(), cases.collect())),
@@ -368,7 +367,7 @@ fn attribute(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::budget::Kind;
-    use crate::testing::{HOSTILE, report};
+    use crate::testing::{HOSTILE, agentic_browsing, report};
 
     fn xml_with(junit: JunitOptions<'_>) -> String {
         render(&ExportSource {
@@ -386,6 +385,24 @@ mod tests {
             checks_fail: true,
             ..JunitOptions::default()
         })
+    }
+
+    #[test]
+    fn checks_of_a_category_that_is_shown_as_a_fraction_do_not_fail() {
+        let mut report = report();
+        report.categories = vec![agentic_browsing()];
+        let xml = render(&ExportSource {
+            report: &report,
+            bundle: None,
+            media: None,
+            made_at_ms: 0,
+            junit: JunitOptions {
+                checks_fail: true,
+                ..JunitOptions::default()
+            },
+        });
+        assert!(xml.contains("agent-accessibility-tree"), "{xml}");
+        assert!(!xml.contains("<failure"), "{xml}");
     }
 
     #[test]

@@ -88,6 +88,13 @@ fn write_report(out: &mut String, report: &Report, colors: Colors) -> std::fmt::
                 writeln!(out, "  {name:<26}{style}{score:>7}{style:#}")?;
             }
         }
+        for category in &report.categories {
+            if let Some(fraction) = category.fraction {
+                let style = colors.score(fraction.percentage());
+                let (name, text) = (category.id.title(), fraction.to_string());
+                writeln!(out, "  {name:<26}{style}{text:>7}{style:#}")?;
+            }
+        }
         if let Some(points) = conditions.cpu.score_uncertainty {
             let points = format!("±{points:.1}");
             writeln!(out, "  {:<26}{points:>7} points", "Score uncertainty")?;
@@ -229,6 +236,7 @@ mod tests {
     };
 
     use super::*;
+    use crate::testing::agentic_browsing;
 
     fn report() -> Report {
         let conditions = Conditions {
@@ -298,6 +306,22 @@ mod tests {
         );
         assert!(!text.contains('\u{1b}'), "{text}");
         assert!(!text.contains("– ms"), "{text}");
+    }
+
+    #[test]
+    fn agentic_browsing_is_shown_by_its_passed_checks() {
+        let mut report = crate::testing::report();
+        assert!(!render(&report, Colors::None).contains("Agentic browsing"));
+        report.categories.push(agentic_browsing());
+        let text = render(&report, Colors::None);
+        assert!(
+            text.contains("  Agentic browsing              2/3\n"),
+            "{text}"
+        );
+        assert!(
+            !text.contains("agent-accessibility-tree"),
+            "it has no points to gain"
+        );
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use plumbline_bundle::{Bundle, FORMAT};
+use plumbline_model::category::CategoryResult;
 use plumbline_model::report::Report;
 use serde_json::json;
 
@@ -64,6 +65,25 @@ pub(crate) fn report() -> Report {
         "document": { "status": 200, "mime_type": "text/html" },
         "browser": { "product": "Chrome/156.0.0.1", "user_agent": "Mozilla/5.0 Chrome/156" },
         "timings": [{ "phase": "loading", "ms": 100.0 }, { "phase": "gathering", "ms": 50.0 }],
+    }))
+    .unwrap()
+}
+
+/// Returns a category that is shown as a fraction, with four checks.
+pub(crate) fn agentic_browsing() -> CategoryResult {
+    let check = |id: &str, verdict: &str, score: Option<f64>| {
+        json!({"id": id, "title": id, "verdict": verdict, "score": score, "weight": 1.0,
+            "group": "agent-discoverability", "why": "", "fix": ""})
+    };
+    serde_json::from_value(json!({
+        "id": "agentic-browsing", "title": "Agentic browsing", "score": 63,
+        "fraction": {"passed": 2, "of": 3},
+        "checks": [
+            check("cumulative-layout-shift", "pass", Some(1.0)),
+            check("ard-schema", "pass", Some(0.9)),
+            check("llms-txt", "notApplicable", None),
+            check("agent-accessibility-tree", "fail", Some(0.0)),
+        ],
     }))
     .unwrap()
 }

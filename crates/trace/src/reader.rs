@@ -14,6 +14,7 @@ use crate::culprits::Culprits;
 use crate::document::Documents;
 use crate::event::{FieldValue, TraceEvent};
 use crate::exchanges::Exchange;
+use crate::features::{FeatureEvents, FeatureUse};
 use crate::frames::Frames;
 use crate::input;
 use crate::interactions::{Interaction, InteractionEvents};
@@ -56,6 +57,8 @@ pub struct Trace {
     pub animations: Vec<Animation>,
     pub user_timings: Vec<UserTiming>,
     pub interactions: Vec<Interaction>,
+    /// The first use of each counted web platform feature.
+    pub feature_uses: Vec<FeatureUse>,
     /// End of the last event of any process.
     pub end_us: f64,
 }
@@ -102,6 +105,7 @@ struct Collected<'a> {
     animations: AnimationEvents,
     user_timings: TimingEvents,
     interactions: InteractionEvents,
+    features: FeatureEvents,
 }
 
 impl<'a> Collected<'a> {
@@ -113,6 +117,7 @@ impl<'a> Collected<'a> {
         self.reflows.record(event);
         self.activity.record(event);
         self.task_dependencies.record(event);
+        self.features.record(event);
         if event.kind.is_task {
             self.tasks.record(event);
         } else if event.category.contains(SCREENSHOT_CATEGORY) {
@@ -162,6 +167,7 @@ impl<'a> Collected<'a> {
             animations: self.animations.of_threads(threads),
             user_timings: self.user_timings.of_processes(threads),
             interactions: self.interactions.all(),
+            feature_uses: self.features.all(),
             end_us: self.end_us,
             navigation,
             frames,

@@ -13,6 +13,7 @@
 
 pub mod axe;
 pub mod entities;
+pub mod features;
 
 #[cfg(test)]
 mod tests {
@@ -20,7 +21,7 @@ mod tests {
 
     #[test]
     fn embedded_versions_are_those_of_the_lock_file_and_of_the_notice() {
-        for version in [axe::VERSION, entities::VERSION] {
+        for version in [axe::VERSION, entities::VERSION, features::VERSION] {
             assert!(include_str!("../package-lock.json").contains(&format!("\"{version}\"")));
             assert!(include_str!("../THIRD_PARTY.md").contains(version));
         }

@@ -40,6 +40,7 @@ impl EmulatedConditions<'_> {
         let mut calls = self.for_worker();
         calls.push(Self::online());
         calls.extend(self.touch());
+        calls.extend(self.cpu_tier().into_iter().flatten());
         if self.cpu_rate > 1.0 {
             let rate = json!({"rate": self.cpu_rate});
             calls.push(("Emulation.setCPUThrottlingRate", rate));
@@ -121,6 +122,25 @@ impl EmulatedConditions<'_> {
         let touch = json!({"enabled": true, "maxTouchPoints": TOUCH_POINTS});
         let call = ("Emulation.setTouchEmulationEnabled", touch);
         self.device.touch.then_some(call)
+    }
+
+    /// Reports the tier of the device's processor instead of the host's, because pages may choose
+    /// what they load by it. Chromium has no call for it, and runs scripts in a frame only if that
+    /// part of the protocol is enabled. Workers do not have this property.
+    fn cpu_tier(&self) -> Option<[ProtocolCall; 2]> {
+        let tier = self.device.cpu_tier()?;
+        let source = format!(
+            "if ('cpuPerformance' in Navigator.prototype) {{
+               const get = () => {tier};
+               Object.defineProperty(Navigator.prototype, 'cpuPerformance',
+                 {{get, enumerable: true, configurable: true}});
+             }}"
+        );
+        let script = json!({"source": source});
+        Some([
+            ("Page.enable", json!({})),
+            ("Page.addScriptToEvaluateOnNewDocument", script),
+        ])
     }
 
     fn identity(&self) -> ProtocolCall {

@@ -1,10 +1,12 @@
 //! Gathers artifacts when the page is idle: one file per artifact, with its script next to it.
 //! `README.md` lists them with their shapes.
 
+mod ai_catalog;
 mod anchors;
 mod back_forward;
 mod coverage;
 mod full_page;
+mod llms_txt;
 mod main_document;
 mod manifest;
 mod network_resource;
@@ -12,9 +14,11 @@ mod robots_txt;
 mod screenshot;
 mod scripted;
 mod scripts;
+mod site_file;
 mod source_maps;
 mod style_sheets;
 mod trace_elements;
+mod web_mcp;
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
@@ -27,7 +31,7 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-use crate::page::{Caller, Page};
+use crate::page::{Caller, Page, Recorded};
 use crate::protocol::{CallError, Reservation};
 use coverage::ScriptCoverage;
 use scripted::IsolatedWorld;
@@ -56,20 +60,21 @@ pub(crate) async fn artifacts(
     device: &Device,
 ) -> (Option<Screenshot>, BTreeMap<String, Artifact>) {
     let deadline = Instant::now() + GATHER_TIMEOUT;
-    let (console, issues) = page.stop_recording();
+    let recorded = page.stop_recording();
     let (caller, url) = (page.caller(), page.final_url().to_owned());
-    let requests = send_requests(page, &caller, device).await;
+    let mut gatherer = Gatherer::within(&caller, deadline);
+    gatherer.insert("console", to_artifact(&recorded.console));
+    gatherer.insert("issues", to_artifact(&recorded.issues));
+    let requests = send_requests(page, &caller, device, recorded).await;
     let fetching = fetch(
         caller.clone(),
         url,
         deadline,
         requests.scripts,
         requests.coverage,
+        requests.catalog_links,
     );
     let fetching = tokio::spawn(fetching);
-    let mut gatherer = Gatherer::within(&caller, deadline);
-    gatherer.insert("console", to_artifact(&console));
-    gatherer.insert("issues", to_artifact(&issues));
     let rules = gatherer.add(scripted::AXE.artifact, requests.axe);
     let ((), enabled) = page
         .drive(async { tokio::join!(rules, requests.sheets) })
@@ -93,7 +98,7 @@ pub(crate) async fn artifacts(
     let (screenshot, fetched) = page.drive(remaining_work).await;
     match fetched {
         Ok(fetched) => gatherer.add_all(fetched),
-        Err(error) => ["robots-txt", "scripts"]
+        Err(error) => ["robots-txt", "llms-txt", "ai-catalog", "scripts"]
             .into_iter()
             .for_each(|artifact| gatherer.insert(artifact, Err(error.to_string()))),
     }
@@ -112,19 +117,51 @@ async fn fetch(
     deadline: Instant,
     scripts: Result<ListedScripts, String>,
     coverage: PendingResult<HashMap<String, ScriptCoverage>>,
+    catalog_links: CatalogLinks,
 ) -> Gatherer {
     let mut gatherer = Gatherer::within(&page, deadline);
+    let mut catalog_gatherer = Gatherer::within(&page, deadline);
     let mut script_gatherer = Gatherer::within(&page, deadline);
     let with_maps = async {
         let coverage = coverage.await;
         scripts::gather(&page, &url, scripts, coverage).await
     };
+    // The catalog may be named by robots.txt.
+    let robots_and_catalog = async {
+        let robots_txt = robots_txt::fetch(&page, &url).await;
+        catalog_gatherer.insert(
+            "robots-txt",
+            robots_txt
+                .as_ref()
+                .map_err(Clone::clone)
+                .and_then(to_artifact),
+        );
+        let link_element = catalog_links.element.await.ok();
+        let references = ai_catalog::References {
+            robots_txt: robots_txt
+                .as_ref()
+                .ok()
+                .and_then(|file| file.content.as_deref()),
+            link_element: link_element.as_deref(),
+            link_header: catalog_links.header.as_deref(),
+        };
+        let catalog = ai_catalog::gather(&page, &url, references);
+        catalog_gatherer.add("ai-catalog", catalog).await;
+    };
     tokio::join!(
-        gatherer.add("robots-txt", robots_txt::gather(&page, &url)),
+        gatherer.add("llms-txt", llms_txt::gather(&page, &url)),
+        robots_and_catalog,
         script_gatherer.add("scripts", with_maps)
     );
+    gatherer.add_all(catalog_gatherer);
     gatherer.add_all(script_gatherer);
     gatherer
+}
+
+/// References of the page to the site's catalog for agents.
+struct CatalogLinks {
+    element: PendingResult<Result<String, String>>,
+    header: Option<String>,
 }
 
 type PendingResult<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -138,9 +175,15 @@ struct SentRequests {
     pending: Vec<(&'static str, PendingResult<Gathered>)>,
     sheets: PendingResult<Result<Value, CallError>>,
     axe: PendingResult<Gathered>,
+    catalog_links: CatalogLinks,
 }
 
-async fn send_requests(page: &mut Page<'_>, caller: &Caller, device: &Device) -> SentRequests {
+async fn send_requests(
+    page: &mut Page<'_>,
+    caller: &Caller,
+    device: &Device,
+    recorded: Recorded,
+) -> SentRequests {
     let started = Instant::now();
     page.disable_cpu_throttling();
     let coverage = coverage::take(caller);
@@ -166,6 +209,12 @@ async fn send_requests(page: &mut Page<'_>, caller: &Caller, device: &Device) ->
         let running = scripted::start(caller, &world, script);
         pending.push((script.artifact, Box::pin(running)));
     }
+    let web_mcp = web_mcp::gather(caller, &world, recorded.web_mcp_tools, &recorded.issues);
+    pending.push(("web-mcp", Box::pin(web_mcp)));
+    let catalog_links = CatalogLinks {
+        element: Box::pin(ai_catalog::linked(caller, &world)),
+        header: page.linked_by_header("ai-catalog").map(str::to_owned),
+    };
     let loading_axe = scripted::load_axe(caller, &world);
     let scripts = scripts::parsed(page, debugger).await;
     tracing::debug!(duration = ?started.elapsed(), "scripts listed");
@@ -181,6 +230,7 @@ async fn send_requests(page: &mut Page<'_>, caller: &Caller, device: &Device) ->
             loading_axe.await?;
             rules.await
         }),
+        catalog_links,
     }
 }
 

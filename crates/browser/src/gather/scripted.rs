@@ -4,6 +4,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use plumbline_vendored::axe::AXE_SOURCE;
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use super::{Gathered, error_text};
@@ -86,5 +87,18 @@ pub(super) fn start(
         (World::Page, _) => Ok(page.evaluate(None, deadline, &format!("({text})()"))),
         (World::Isolated, Err(reason)) => Err(reason.clone()),
     };
+    async move { running?.await.map_err(|error| error_text(&error)) }
+}
+
+/// Runs a script in our world and reads its result, starting immediately.
+pub(super) fn evaluate<T: DeserializeOwned>(
+    page: &Caller,
+    world: &IsolatedWorld,
+    text: &str,
+    deadline: Duration,
+) -> impl Future<Output = Result<T, String>> + Send + use<T> {
+    let whole = format!("({text})({NODES})");
+    let evaluate = |context| page.evaluate::<T>(Some(context), deadline, &whole);
+    let running = world.clone().map(evaluate);
     async move { running?.await.map_err(|error| error_text(&error)) }
 }

@@ -29,11 +29,12 @@ struct RemoteObject {
     object_id: Option<String>,
 }
 
+/// An element of the page and its node id in the protocol.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Element {
-    node_id: i64,
-    node: Box<RawValue>,
+pub(super) struct Element {
+    pub(super) node_id: i64,
+    pub(super) node: Box<RawValue>,
 }
 
 /// The frames inside the page's own process.
@@ -118,7 +119,7 @@ async fn frames_inside(page: &Caller) -> Vec<String> {
 }
 
 /// Describes the nodes that are in the document of this context, and returns the ids of the others.
-async fn describe(
+pub(super) async fn describe(
     page: &Caller,
     context: i64,
     nodes: Vec<i64>,

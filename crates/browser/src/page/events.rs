@@ -3,6 +3,8 @@
 
 use serde::Deserialize;
 
+use super::link_header::LinkHeaders;
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct RequestWillBeSent {
@@ -36,7 +38,7 @@ pub(super) struct Response {
     #[serde(default)]
     pub status: u16,
     #[serde(default)]
-    pub mime_type: String,
+    pub headers: LinkHeaders,
 }
 
 #[derive(Deserialize)]

@@ -41,6 +41,10 @@ impl Page<'_> {
                 let bytes = self.style_sheets.record(event);
                 self.reserve(bytes);
             }
+            Some(("WebMCP", _)) if self.is_main(event) => {
+                let bytes = self.web_mcp.record(event);
+                self.reserve(bytes);
+            }
             _ => {}
         }
     }

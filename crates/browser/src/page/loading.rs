@@ -6,8 +6,11 @@ use std::time::Duration;
 use plumbline_bundle::{Failure, FailureCode, MainDocument};
 use plumbline_clock::PageTime;
 
-use super::events::{Frame, Lifecycle, LoadingEnded, RequestWillBeSent, ResponseReceived};
+use super::events::{
+    Frame, Lifecycle, LoadingEnded, RequestWillBeSent, Response, ResponseReceived,
+};
 use super::failure::{from_net_error, http_error, is_html, not_html};
+use super::link_header::LinkHeaders;
 use crate::VisitPlan;
 
 /// Number of requests in flight with which the network still counts as idle (the definition of Time
@@ -34,7 +37,7 @@ pub(crate) struct Loading {
     /// Request of a document that is loading and will replace the current one.
     next_document: Option<String>,
     /// Responses to requests of documents, by request.
-    responses: HashMap<String, MainDocument>,
+    responses: HashMap<String, Response>,
     /// Errors of requests of documents, by request.
     errors: HashMap<String, String>,
     bytes: u64,
@@ -122,11 +125,16 @@ impl Loading {
         let Some(document) = &self.document else {
             return MainDocument::default();
         };
-        let response = self.responses.get(&document.loader);
         MainDocument {
-            status: response.map_or(0, |response| response.status),
+            status: self.status_of(&document.loader).unwrap_or(0),
             mime_type: document.mime_type.clone(),
         }
+    }
+
+    /// Returns the `Link` headers of the current document.
+    pub(super) fn link_headers(&self) -> Option<&LinkHeaders> {
+        let response = self.responses.get(self.loader());
+        response.map(|response| &response.headers)
     }
 
     /// Returns the status of a response, also if it did not become a document.
@@ -177,11 +185,7 @@ impl Loading {
 
     pub(super) fn response_received(&mut self, event: ResponseReceived) {
         if event.kind == "Document" {
-            let response = MainDocument {
-                status: event.response.status,
-                mime_type: event.response.mime_type,
-            };
-            self.responses.insert(event.request_id, response);
+            self.responses.insert(event.request_id, event.response);
         }
     }
 

@@ -6,6 +6,7 @@ mod console;
 mod events;
 mod failure;
 mod handle;
+mod link_header;
 mod loading;
 mod log;
 mod open;
@@ -14,6 +15,7 @@ mod scripts;
 mod style_sheets;
 mod trace;
 mod traced_nodes;
+mod web_mcp;
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -35,6 +37,7 @@ pub(crate) use open::open_target;
 pub(crate) use round_trip::{CacheNotUsed, NotRestoredExplanation, NotRestoredFrame, RoundTrip};
 pub(crate) use scripts::{ParsedScript, Scripts};
 pub(crate) use style_sheets::{StyleSheetHeader, StyleSheets};
+pub(crate) use web_mcp::WebMcpTool;
 
 use crate::emulate::ProtocolCall;
 use crate::protocol::{
@@ -44,6 +47,7 @@ use console::Console;
 use loading::Loading;
 use log::Log;
 use trace::TraceRecording;
+use web_mcp::WebMcpTools;
 
 /// Maximum time for the trace to arrive after the page was loaded.
 pub(crate) const TRACE_DEADLINE: Duration = Duration::from_secs(45);
@@ -68,6 +72,7 @@ pub(crate) struct Page<'b> {
     console: Console,
     scripts: Scripts,
     style_sheets: StyleSheets,
+    web_mcp: WebMcpTools,
     /// Whether the page is still being measured. Requests that are caused by gathering are not
     /// recorded.
     is_recording: bool,
@@ -183,15 +188,25 @@ impl Page<'_> {
         self.loading.final_url()
     }
 
+    /// Returns the target of the document's first `Link` header with a relation.
+    pub(crate) fn linked_by_header(&self, relation: &str) -> Option<&str> {
+        self.loading.link_headers()?.target(relation)
+    }
+
     /// Returns the id of the document's request, which is that of its loader.
     pub(crate) fn document_request(&self) -> &str {
         self.loading.loader()
     }
 
-    /// Stops recording when the page has been measured. Returns its console entries and issues.
-    pub(crate) fn stop_recording(&mut self) -> (Vec<ConsoleEntry>, Vec<Box<RawValue>>) {
+    /// Stops recording when the page has been measured, and returns what was recorded.
+    pub(crate) fn stop_recording(&mut self) -> Recorded {
         self.is_recording = false;
-        self.console.stop()
+        let (console, issues) = self.console.stop();
+        Recorded {
+            console,
+            issues,
+            web_mcp_tools: self.web_mcp.stop(),
+        }
     }
 
     /// Starts to record a navigation away from the page, or back to it.
@@ -248,6 +263,14 @@ impl Page<'_> {
             self.warnings.push(sentence);
         }
     }
+}
+
+/// The records of what a page reported about itself while it was measured.
+pub(crate) struct Recorded {
+    pub(crate) console: Vec<ConsoleEntry>,
+    pub(crate) issues: Vec<Box<RawValue>>,
+    /// The tools for agents; `None` if the browser does not report any.
+    pub(crate) web_mcp_tools: Option<Vec<WebMcpTool>>,
 }
 
 /// Returns the parameters for attaching to frames and workers before they start.

@@ -13,11 +13,15 @@ use super::log::Log;
 use super::scripts::Scripts;
 use super::style_sheets::StyleSheets;
 use super::trace::TraceRecording;
+use super::web_mcp::WebMcpTools;
 use super::{Page, auto_attach};
 use crate::emulate::{EmulatedConditions, ONLINE, ProtocolCall};
 use crate::launch::Browser;
 use crate::plan::{NetworkPath, VisitPlan};
 use crate::protocol::{CallError, Client, SessionId};
+
+/// The call after which the browser reports the page's tools for agents.
+const WEB_MCP: &str = "WebMCP.enable";
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -71,6 +75,7 @@ impl<'b> Page<'b> {
             console: Console::default(),
             scripts: Scripts::default(),
             style_sheets: StyleSheets::default(),
+            web_mcp: WebMcpTools::default(),
             is_recording: true,
             round_trip: None,
             coarse_screen: None,
@@ -120,6 +125,7 @@ impl<'b> Page<'b> {
             // Coverage as in Lighthouse: whole functions, no counts.
             ("Profiler.enable", json!({})),
             ("Profiler.startPreciseCoverage", json!({"detailed": false})),
+            (WEB_MCP, json!({})),
             ("Target.setAutoAttach", auto_attach()),
             (
                 "Page.setInterceptFileChooserDialog",
@@ -137,11 +143,17 @@ impl<'b> Page<'b> {
             .collect();
         for (method, call) in pending {
             match self.drive(call).await {
-                // Older browsers do not have this method.
+                // Older browsers do not have these methods.
                 Err(CallError::Refused { reason, .. }) if method == ONLINE => {
                     tracing::debug!(reason, "pages may detect that they are offline");
                 }
-                result => _ = result?,
+                Err(CallError::Refused { reason, .. }) if method == WEB_MCP => {
+                    tracing::debug!(reason, "the browser does not report tools for agents");
+                }
+                result => {
+                    result?;
+                    self.web_mcp.is_enabled |= method == WEB_MCP;
+                }
             }
         }
         Ok(())

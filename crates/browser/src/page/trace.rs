@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use super::traced_nodes::TracedNodes;
 use crate::protocol::{LimitExceeded, ProtocolEvent, Reservation};
 
-/// The categories that Lighthouse 13 records for a navigation, without script sources and feature
-/// counters, which make a trace much larger and are not used here.
-const CATEGORIES: [&str; 13] = [
+/// The categories that Lighthouse 13 records for a navigation, without script sources, which make a
+/// trace much larger and are not used here.
+const CATEGORIES: [&str; 14] = [
     "-*",
     "disabled-by-default-lighthouse",
     "loading",
@@ -17,6 +17,7 @@ const CATEGORIES: [&str; 13] = [
     "v8.execute",
     "blink.user_timing",
     "blink.console",
+    "blink.webdx_feature_usage",
     "devtools.timeline",
     "disabled-by-default-devtools.timeline",
     "disabled-by-default-devtools.timeline.frame",

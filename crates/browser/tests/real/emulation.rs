@@ -68,6 +68,7 @@ async fn an_android_phone_has_the_same_identity_in_every_process() {
     for view in [&views.page, &views.frame] {
         assert_eq!(view["screen"], json!([412, 823]));
         assert_eq!(view["scale"], 1.75);
+        assert_eq!(view["cpuPerformance"], 1, "{}", view["here"]);
         check_touch(view, true);
         assert_eq!(view["headers"]["sec-ch-ua-mobile"], "?1");
         assert_eq!(view["headers"]["sec-ch-ua-platform"], "\"Android\"");

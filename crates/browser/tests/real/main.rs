@@ -4,6 +4,7 @@
     reason = "tests, including their helper functions"
 )]
 
+mod agentic;
 mod emulation;
 mod evidence;
 mod life;

@@ -22,6 +22,8 @@ struct Records {
     reports: Mutex<Vec<Value>>,
     paths: Mutex<Vec<String>>,
     user_agents: Mutex<Vec<(String, String)>>,
+    /// Files in addition to the fixtures: their headers and contents, by path.
+    files: Mutex<BTreeMap<String, (String, String)>>,
 }
 
 impl Drop for Site {
@@ -71,6 +73,13 @@ impl Site {
             .iter()
             .filter(|(request_path, _)| request_path == path);
         agents.map(|(_, agent)| agent.clone()).collect()
+    }
+
+    /// Serves a file in addition to the fixtures, with headers that each end with a line break.
+    pub fn add_file(&self, path: &str, headers: &str, content: &str) {
+        let file = (headers.to_owned(), content.to_owned());
+        let mut files = self.records.files.lock().unwrap();
+        files.insert(path.to_owned(), file);
     }
 
     pub fn paths(&self) -> Vec<String> {
@@ -172,6 +181,9 @@ fn respond(path: &str, request: &Request, records: &Records) -> (u16, String, Ve
     let text = |status: u16, headers: &str, body: &str| {
         (status, format!("{headers}\r\n"), body.as_bytes().to_vec())
     };
+    if let Some((headers, content)) = records.files.lock().unwrap().get(path) {
+        return (200, headers.clone(), content.as_bytes().to_vec());
+    }
     match path {
         "report" => {
             let report = serde_json::from_slice(&request.body).unwrap();

@@ -2,6 +2,7 @@
 //! which check belongs to which category and with what weight.
 
 pub mod accessibility;
+pub mod agentic;
 pub mod best_practices;
 mod outcome;
 pub mod performance;

@@ -4,6 +4,8 @@ use plumbline_model::check::{Details, Figure, Savings, Unit, Verdict};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
     pub verdict: Verdict,
+    /// The score from 0 to 1, if it is not the one of the verdict.
+    pub score: Option<f64>,
     /// The result in a few words or one sentence.
     pub summary: Option<String>,
     pub details: Option<Details>,
@@ -17,6 +19,7 @@ impl Outcome {
     pub fn new(verdict: Verdict) -> Self {
         Self {
             verdict,
+            score: None,
             summary: None,
             details: None,
             savings: None,
@@ -47,6 +50,11 @@ impl Outcome {
 
     pub fn with(mut self, details: Details) -> Self {
         self.details = Some(details);
+        self
+    }
+
+    pub fn with_score(mut self, score: f64) -> Self {
+        self.score = Some(score);
         self
     }
 

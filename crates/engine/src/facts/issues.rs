@@ -11,6 +11,7 @@ pub struct Issues {
     pub cookies: Vec<CookieIssue>,
     pub deprecations: Vec<DeprecationIssue>,
     pub quirks_mode: Vec<QuirksModeIssue>,
+    pub generic: Vec<GenericIssue>,
     /// The URLs blocked by a cross-origin policy; empty strings for issues without a URL.
     pub blocked_by_response: Vec<String>,
     /// The URLs blocked by the Content Security Policy; empty strings for issues without a URL.
@@ -60,6 +61,15 @@ pub struct QuirksModeIssue {
     pub is_limited_quirks_mode: bool,
     #[serde(deserialize_with = "or_default")]
     pub frame_id: String,
+}
+
+/// An issue that only has a type and an element.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct GenericIssue {
+    #[serde(deserialize_with = "or_default")]
+    pub error_type: String,
+    pub violating_node_id: Option<i64>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -116,6 +126,7 @@ impl Issues {
             "mixedContentIssueDetails" => self.mixed_content.extend(read(details)),
             "cookieIssueDetails" => self.cookies.extend(read(details)),
             "deprecationIssueDetails" => self.deprecations.extend(read(details)),
+            "genericIssueDetails" => self.generic.extend(read(details)),
             "quirksModeIssueDetails" => self.quirks_mode.extend(read(details)),
             "blockedByResponseIssueDetails" => {
                 let blocked: Option<BlockedRequest> = read(details);

@@ -11,6 +11,7 @@ mod console;
 mod content_size;
 mod device_work;
 mod evidence;
+mod fetched_file;
 mod image_sizing;
 mod images;
 mod inputs;
@@ -26,12 +27,12 @@ mod metas;
 mod null;
 mod page;
 mod requests;
-mod robots_txt;
 mod scripts;
 mod shift_clusters;
 mod style_sheets;
 mod trace_elements;
 mod urls;
+mod web_mcp;
 
 use std::any::{Any, TypeId};
 use std::cell::RefCell;
@@ -49,10 +50,11 @@ pub use back_forward::{BackForward, NotRestored};
 pub use console::{Console, ConsoleEntry};
 pub use content_size::{TextKind, script_request};
 pub use device_work::DeviceWork;
+pub use fetched_file::{AiCatalog, AiCatalogReference, FetchedFile, LlmsTxt, RobotsTxt};
 pub use image_sizing::{ImageSizing, SizedImage, SizingRules};
 pub use images::{Image, Images, Size};
 pub use inputs::{Input, Inputs};
-pub use issues::{CookieIssue, DeprecationIssue, Issues, MixedContentIssue};
+pub use issues::{CookieIssue, DeprecationIssue, GenericIssue, Issues, MixedContentIssue};
 pub use largest_content::LargestContent;
 pub use libraries::{Libraries, Library};
 pub use links::{LinkSource, Links, PageLink};
@@ -68,12 +70,12 @@ pub use manifest::{
 pub use metas::{Meta, Metas};
 pub use page::{Doctype, PageProperties};
 pub use requests::{Request, Requests};
-pub use robots_txt::RobotsTxt;
 pub use scripts::{Coverage, Legacy, LegacySignal, Module, Script, Scripts, SourceMap};
 pub use shift_clusters::{Culprit, Shift, ShiftCluster, ShiftClusters, impact_by_node};
 pub use style_sheets::{StyleSheet, StyleSheets};
 pub use trace_elements::{TraceElement, TraceElements};
 pub use urls::{equal_without_fragment, guess_image_type, is_localhost, shorten_data_url};
+pub use web_mcp::{WebMcp, WebMcpForm, WebMcpLocation, WebMcpTool};
 
 /// The reason why a fact is not available, as a sentence for a person.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -116,7 +116,10 @@ pub(super) fn category_view(category: &CategoryResult, screenshots: &Screenshots
     CategoryView {
         id: category.id.as_str(),
         title: category.title.clone(),
-        ring: charts::ring(category.id.title(), category.score),
+        ring: match category.fraction {
+            Some(fraction) => charts::fraction_ring(category.id.title(), fraction),
+            None => charts::ring(category.id.title(), category.score),
+        },
         sections: [
             section("Failed", Verdict::Fail, false),
             section("Could not be measured", Verdict::CouldNotMeasure, false),
@@ -173,7 +176,8 @@ fn check_view(
         summary: check.summary.clone().map(CodeText),
         why: CodeText(check.why.clone()),
         fix: (check.verdict != Verdict::Pass).then(|| CodeText(check.fix.clone())),
-        weight: (check.weight > 0.0).then(|| format!("weight {}", check.weight)),
+        weight: (check.weight > 0.0 && category.fraction.is_none())
+            .then(|| format!("weight {}", check.weight)),
         warnings: check.warnings.clone(),
         details: check
             .details

@@ -1,5 +1,6 @@
 //! Formats numbers, dates and grades for people.
 
+use plumbline_model::category::Fraction;
 use plumbline_model::report::Metric;
 
 /// A no-break space.
@@ -72,6 +73,11 @@ impl Grade {
             Some(_) => Self::Poor,
             None => Self::Unknown,
         }
+    }
+
+    /// Returns the grade of a category that is shown by its passed checks.
+    pub fn of_fraction(fraction: Fraction) -> Self {
+        Self::of_score((fraction.of > 0).then(|| fraction.percentage()))
     }
 
     /// Returns the grade of a metric.

@@ -116,7 +116,9 @@ enum Rank {
 /// Returns the failed checks that are worth fixing, the most important first.
 fn candidates(report: &Report) -> Vec<Candidate<'_>> {
     let mut candidates: Vec<Candidate> = Vec::new();
-    for category in &report.categories {
+    // A category that is shown as a fraction has no points to gain.
+    let scored = report.categories.iter();
+    for category in scored.filter(|category| category.fraction.is_none()) {
         let counted = category.checks.iter().filter(|c| c.score.is_some());
         let weights: f64 = counted.map(|check| check.weight).sum();
         for check in &category.checks {

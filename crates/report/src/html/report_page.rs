@@ -14,7 +14,7 @@ use super::film::{self, FilmTimes, FilmView};
 use super::fixes::{Fix, fixes};
 use super::load::{self, ShareView, WaterfallView};
 use super::pictures::PictureSource;
-use super::summary::{MetricCard, Ring, cards, headline, rings};
+use super::summary::{FractionView, MetricCard, Ring, cards, fractions, headline, rings};
 use super::{HtmlError, environment};
 
 /// A report as a page shows it.
@@ -49,6 +49,7 @@ struct ReportTemplate<'a> {
     failure: Option<FailureView>,
     headline: String,
     rings: Vec<Ring>,
+    fractions: Vec<FractionView>,
     metrics: Vec<MetricCard>,
     field: FieldView,
     /// Trusted markup: the screenshot at the end of the visit.
@@ -161,6 +162,7 @@ fn template<'a>(page: &'a ReportPage<'a>) -> ReportTemplate<'a> {
         } else {
             Vec::new()
         },
+        fractions: fractions(report),
         metrics: report
             .metrics
             .as_ref()

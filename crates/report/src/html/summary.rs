@@ -50,6 +50,30 @@ pub(super) fn rings(report: &Report) -> Vec<Ring> {
     .collect()
 }
 
+/// A category that is shown by the number of its passed checks.
+pub(super) struct FractionView {
+    pub(super) label: String,
+    pub(super) href: String,
+    pub(super) text: String,
+    pub(super) class: &'static str,
+}
+
+/// Returns the categories that are shown as fractions.
+pub(super) fn fractions(report: &Report) -> Vec<FractionView> {
+    let categories = report.categories.iter();
+    categories
+        .filter_map(|category| {
+            let fraction = category.fraction?;
+            Some(FractionView {
+                label: category.title.clone(),
+                href: format!("#{}", category.id.as_str()),
+                text: fraction.to_string(),
+                class: Grade::of_fraction(fraction).class(),
+            })
+        })
+        .collect()
+}
+
 /// A metric with its scoring curve.
 pub(super) struct MetricCard {
     pub(super) name: &'static str,
@@ -196,7 +220,7 @@ fn listed(phrases: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::report;
+    use crate::testing::{agentic_browsing, report};
 
     fn headline_of(lcp: (f64, f64), tbt: (f64, f64), cls: (f64, f64)) -> String {
         let mut report = report();
@@ -205,6 +229,22 @@ mod tests {
             (metrics.lcp, metrics.tbt, metrics.cls) = (metric(lcp), metric(tbt), metric(cls));
         }
         headline(&report)
+    }
+
+    #[test]
+    fn a_category_without_a_score_is_shown_by_its_passed_checks() {
+        let mut report = report();
+        assert!(fractions(&report).is_empty());
+        report.categories.push(agentic_browsing());
+        let fraction = &fractions(&report)[0];
+        assert_eq!(
+            (&*fraction.label, &*fraction.text),
+            ("Agentic browsing", "2/3")
+        );
+        assert_eq!(
+            (&*fraction.href, fraction.class),
+            ("#agentic-browsing", "middling")
+        );
     }
 
     #[test]

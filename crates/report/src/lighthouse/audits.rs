@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::details::of_check;
 use super::metrics::{self, METRICS};
 use super::pictures::Pictures;
-use super::{CATEGORIES, plain, requests, vitals};
+use super::{CATEGORIES, manual, plain, requests, vitals};
 use crate::export::ExportSource;
 use crate::network::Network;
 
@@ -20,14 +20,17 @@ pub(super) struct Audits {
 }
 
 const PERFORMANCE: &str = CATEGORIES[0];
+const AGENTIC_BROWSING: &str = CATEGORIES[5];
 
-/// Returns the title and score of a category, whether or not the report has checks for it.
+/// Returns the title and score of a category, whether or not the report has checks for it. A
+/// category that is shown as a fraction has a score only with its checks.
 fn heading(id: &str, scores: &Scores) -> (&'static str, Option<u8>) {
     match id {
         "performance" => ("Performance", scores.performance),
         "accessibility" => ("Accessibility", scores.accessibility),
         "best-practices" => ("Best practices", scores.best_practices),
         "seo" => ("SEO", scores.seo),
+        AGENTIC_BROWSING => ("Agentic browsing", None),
         _ => ("PWA", scores.pwa),
     }
 }
@@ -47,17 +50,22 @@ pub(super) fn all(
     all.name_group("metrics", "Metrics");
     all.name_group("hidden", "");
     for id in CATEGORIES {
+        let category = report
+            .categories
+            .iter()
+            .find(|category| category.id.as_str() == id);
+        // Reports of earlier versions do not have this category.
+        if id == AGENTIC_BROWSING && category.is_none() {
+            continue;
+        }
         let (title, score) = heading(id, &report.scores);
         let mut refs = Vec::new();
         if id == PERFORMANCE {
             refs.extend(all.add_metrics(report));
         }
-        let category = report
-            .categories
-            .iter()
-            .find(|category| category.id.as_str() == id);
         if let Some(category) = category {
             refs.extend(all.add_checks(category, pictures));
+            refs.extend(all.add_manual(id));
         }
         if id == PERFORMANCE {
             let extra = metrics::observed(report)
@@ -71,13 +79,18 @@ pub(super) fn all(
                 .chain(pictures.audits());
             refs.extend(all.add_hidden(extra));
         }
-        let category = json!({
+        let fraction = category.filter(|category| category.fraction.is_some());
+        let score = fraction.map_or(score, |category| category.score);
+        let mut category = json!({
             "id": id,
             "title": title,
             "score": score.map(|score| f64::from(score) / 100.0),
             "auditRefs": refs,
             "supportedModes": ["navigation"],
         });
+        if fraction.is_some() {
+            category["categoryScoreDisplayMode"] = json!("fraction");
+        }
         all.categories.insert(id.to_owned(), category);
     }
     all
@@ -110,11 +123,24 @@ impl Audits {
                 let audit = audit_of(check, is_performance, pictures);
                 // An audit may be in two categories, and is then the same in both.
                 self.audits.entry(check.id.as_str()).or_insert(audit);
+                if let Some(metric) = METRICS.iter().find(|metric| metric.id == check.id) {
+                    return json!({ "id": check.id, "weight": check.weight, "acronym": metric.acronym });
+                }
                 // The group's id is its name in the report.
                 let group = serde_json::to_value(check.group).unwrap_or_default();
                 let group = group.as_str().unwrap_or("hidden");
                 self.name_group(group, check.group.title());
                 json!({ "id": check.id, "weight": check.weight, "group": group })
+            })
+            .collect()
+    }
+
+    /// Adds the audits of a category that a person has to perform.
+    fn add_manual(&mut self, category: &str) -> Vec<Value> {
+        manual::audits(category)
+            .map(|(id, audit)| {
+                self.audits.insert(id.to_owned(), audit);
+                json!({ "id": id, "weight": 0 })
             })
             .collect()
     }

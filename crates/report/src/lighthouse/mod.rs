@@ -3,10 +3,12 @@
 //!
 //! Every check is an audit with the same id. If Lighthouse has an audit with that id, it means the
 //! same. Categories, weights and scores are those of the report; PWA, which Lighthouse removed in
-//! version 12, is an additional category.
+//! version 12, is an additional category. Lighthouse's manual audits are added, because they are
+//! the same for every page.
 
 mod audits;
 mod details;
+mod manual;
 mod metrics;
 mod pictures;
 mod requests;
@@ -30,12 +32,13 @@ pub(crate) use requests::BUDGET_TYPES;
 const LIGHTHOUSE: &str = "13.5.0";
 
 /// The ids of the categories, in the order in which they are shown.
-pub(crate) const CATEGORIES: [&str; 5] = [
+pub(crate) const CATEGORIES: [&str; 6] = [
     "performance",
     "accessibility",
     "best-practices",
     "seo",
     "pwa",
+    "agentic-browsing",
 ];
 
 /// Returns a report as a Lighthouse result.
@@ -102,7 +105,8 @@ struct Categories<'a>(&'a Value);
 
 impl Serialize for Categories<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(CATEGORIES.iter().map(|id| (id, &self.0[id])))
+        let categories = CATEGORIES.iter().map(|id| (id, &self.0[id]));
+        serializer.collect_map(categories.filter(|(_, category)| !category.is_null()))
     }
 }
 

@@ -4,7 +4,7 @@ use plumbline_model::check::{CheckResult, Details, Figure, Savings, Unit, Verdic
 use plumbline_model::report::Report;
 
 use super::*;
-use crate::testing::{HOSTILE, bundle_with_log, report};
+use crate::testing::{HOSTILE, agentic_browsing, bundle_with_log, report};
 
 fn result_of(report: &Report, log: Option<&str>) -> Value {
     let bundle = log.map(bundle_with_log);
@@ -50,7 +50,10 @@ fn every_reference_has_an_audit_and_every_group_a_name() {
         for reference in category["auditRefs"].as_array().unwrap() {
             let id = reference["id"].as_str().unwrap();
             assert_eq!(result["audits"][id]["id"], id);
-            assert!(result["categoryGroups"][reference["group"].as_str().unwrap()].is_object());
+            // Manual audits have no group, as in Lighthouse.
+            if let Some(group) = reference["group"].as_str() {
+                assert!(result["categoryGroups"][group].is_object());
+            }
         }
     }
 }
@@ -122,11 +125,56 @@ fn a_page_cannot_put_links_into_warnings() {
 
 #[test]
 fn categories_are_written_in_the_order_in_which_they_are_shown() {
-    let text = serde_json::to_string(&OrderedResult(&result_of(&report(), None))).unwrap();
+    let mut report = report();
+    report.categories.push(agentic_browsing());
+    let text = serde_json::to_string(&OrderedResult(&result_of(&report, None))).unwrap();
     let at = CATEGORIES.map(|id| text.find(&format!("\"{id}\":{{\"auditRefs\"")).unwrap());
     assert!(at.is_sorted(), "{at:?}");
     let read: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(read, result_of(&report(), None));
+    assert_eq!(read, result_of(&report, None));
+}
+
+#[test]
+fn agentic_browsing_is_a_category_that_is_shown_as_a_fraction() {
+    let mut report = report();
+    report.categories.push(agentic_browsing());
+    let result = result_of(&report, None);
+    let category = &result["categories"]["agentic-browsing"];
+    assert_eq!(category["categoryScoreDisplayMode"], "fraction");
+    assert_eq!(category["score"], 0.63);
+    let shift = json!({"id": "cumulative-layout-shift", "weight": 1.0, "acronym": "CLS"});
+    assert_eq!(category["auditRefs"][0], shift);
+    assert_eq!(
+        result["audits"]["cumulative-layout-shift"]["scoreDisplayMode"],
+        "numeric"
+    );
+    assert_eq!(result["audits"]["ard-schema"]["score"], 0.9);
+    assert_eq!(
+        result["audits"]["llms-txt"]["scoreDisplayMode"],
+        "notApplicable"
+    );
+}
+
+#[test]
+fn a_report_of_an_earlier_version_has_no_agentic_browsing() {
+    let result = result_of(&report(), None);
+    assert_eq!(result["categories"].get("agentic-browsing"), None);
+    let written = serde_json::to_string(&OrderedResult(&result)).unwrap();
+    assert!(!written.contains("agentic-browsing"));
+}
+
+#[test]
+fn manual_audits_are_part_of_their_categories() {
+    let result = result_of(&report(), None);
+    let audit = &result["audits"]["structured-data"];
+    assert_eq!(
+        (&audit["scoreDisplayMode"], &audit["score"]),
+        (&json!("manual"), &Value::Null)
+    );
+    let references = result["categories"]["seo"]["auditRefs"].as_array().unwrap();
+    assert!(references.contains(&json!({"id": "structured-data", "weight": 0})));
+    // The report has no checks of this category.
+    assert_eq!(result["audits"].get("focus-traps"), None);
 }
 
 #[test]
@@ -149,6 +197,7 @@ fn numbers_savings_and_scores_of_performance_checks_are_in_lighthouses_units() {
         id: CategoryId::Performance,
         title: "Performance".to_owned(),
         score: None,
+        fraction: None,
         checks: vec![saving("nothing-gained", 20.0), saving("gained", 30.0)],
     });
     let result = result_of(&report, None);

@@ -1,5 +1,6 @@
 //! The best-practices checks: security, correctness and user experience.
 
+pub mod baseline;
 pub mod charset;
 pub mod clickjacking_mitigation;
 mod csp;

@@ -44,6 +44,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         main: &*facts.get::<MainResource>()?,
         metas: &*facts.get::<Metas>()?,
         rules: robots_txt
+            .0
             .content
             .as_deref()
             .filter(|content| !content.is_empty())

@@ -30,7 +30,7 @@ check! {
 }
 
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
-    let robots = facts.get::<RobotsTxt>()?;
+    let RobotsTxt(robots) = &*facts.get::<RobotsTxt>()?;
     match robots.status {
         Some(status @ 500..) => {
             return Ok(Outcome::fail(format!(

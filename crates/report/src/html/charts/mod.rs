@@ -12,5 +12,5 @@ pub use axis::{Axis, WIDTH};
 pub(super) use curve::curve;
 pub(super) use field::distribution;
 pub(super) use main_thread::main_thread;
-pub(super) use ring::ring;
+pub(super) use ring::{fraction_ring, ring};
 pub use waterfall::bar;
