@@ -12,7 +12,7 @@ use plumbline_model::report::{Conditions, NetworkIsolation, Report};
 use plumbline_seam::{AuditOutput, Order, VisitNumber};
 use tokio::time::timeout;
 
-use crate::conditions::{self, ResolvedOrder};
+use crate::conditions::{self, AgentLocation, ResolvedOrder};
 use crate::cpu::{Calibration, Cpu};
 use crate::failure_reason;
 use crate::held_evidence::JudgedVisit;
@@ -48,8 +48,7 @@ pub struct Auditor {
     pub catalog: Arc<Catalog>,
     pub guard: Arc<Guard>,
     pub cpu: Cpu,
-    /// The id of the location that this process runs at.
-    pub agent_location: String,
+    pub agent_location: AgentLocation,
     /// The maximum number of visits of one audit.
     pub max_visits: usize,
 }
@@ -197,9 +196,11 @@ impl Auditor {
             let page_over_limit = *page_over_limit.get_or_init(|| link.over_limit());
             failure_reason::explain(result, &link, page_over_limit)
         };
+        let failed = failure_reason::failed_connections(&link.records());
         link.close().await;
         match result {
-            Ok(bundle) => {
+            Ok(mut bundle) => {
+                failed.store_in(&mut bundle).map_err(AuditFault::of)?;
                 progress(VisitEvent::PhaseStarted(Phase::Judging));
                 judge(bundle, conditions).await
             }

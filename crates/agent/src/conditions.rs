@@ -16,10 +16,18 @@ pub(crate) struct ResolvedOrder<'a> {
     pub conditions: Conditions,
 }
 
-/// Resolves an order; `agent_location` is the id of the location that the agent runs at.
+/// The location that an agent runs at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentLocation {
+    pub id: String,
+    /// Whether the operator stated it; otherwise it is a default, and the place is unknown.
+    pub is_stated: bool,
+}
+
+/// Resolves an order for an agent at a location.
 pub(crate) fn resolve<'a>(
     catalog: &'a Catalog,
-    agent_location: &str,
+    agent_location: &AgentLocation,
     order: &Order,
 ) -> Result<ResolvedOrder<'a>, AuditFault> {
     let unknown = |kind, id: &str| AuditFault(format!("the catalog has no {kind} `{id}`"));
@@ -32,12 +40,12 @@ pub(crate) fn resolve<'a>(
     let location = catalog
         .location(&order.location)
         .ok_or_else(|| unknown("location", &order.location))?;
-    let (mode, added_rtt_ms) = if location.id == agent_location {
+    let (mode, added_rtt_ms) = if location.id == agent_location.id {
         (LocationMode::Agent, 0.0)
     } else {
         let distance = catalog
-            .round_trip_ms(agent_location, &location.id)
-            .ok_or_else(|| unknown("location", agent_location))?;
+            .round_trip_ms(&agent_location.id, &location.id)
+            .ok_or_else(|| unknown("location", &agent_location.id))?;
         (LocationMode::Simulated, distance)
     };
     let conditions = Conditions {
@@ -59,6 +67,7 @@ pub(crate) fn resolve<'a>(
             name: location.name.clone(),
             mode,
             added_rtt_ms,
+            is_stated: Some(agent_location.is_stated),
         },
         cpu: CpuConditions {
             rate: 1.0,
@@ -88,7 +97,12 @@ mod tests {
             location: location.to_owned(),
             options: plumbline_seam::VisitOptions::default(),
         };
-        resolve(&catalog, "us-tx", &order).unwrap().conditions
+        let agent_location = AgentLocation {
+            id: "us-tx".to_owned(),
+            is_stated: true,
+        };
+        let resolved = resolve(&catalog, &agent_location, &order);
+        resolved.unwrap().conditions
     }
 
     #[test]

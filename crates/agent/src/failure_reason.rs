@@ -2,7 +2,7 @@
 //! the link knows the reason.
 
 use plumbline_browser::VisitError;
-use plumbline_bundle::{Bundle, Failure, FailureCode};
+use plumbline_bundle::{Bundle, FailedConnection, FailedConnections, Failure, FailureCode};
 use plumbline_link::{ConnectionOutcome, ConnectionRecord, Link};
 use tokio::time::error::Elapsed;
 
@@ -30,6 +30,41 @@ pub(crate) fn explain(
         }
         other => other,
     }
+}
+
+/// Returns the failed connections with the errors that a visitor without a proxy gets.
+pub(crate) fn failed_connections(records: &[ConnectionRecord]) -> FailedConnections {
+    let failed = records.iter().filter_map(|record| {
+        Some(FailedConnection {
+            host: record.host.clone(),
+            port: record.port,
+            error: visitor_error(&record.outcome)?.to_owned(),
+        })
+    });
+    FailedConnections(failed.collect())
+}
+
+/// Returns Chromium's name of an error (net/base/net_error_list.h); `None` if the connection did
+/// not fail, or only because of this service.
+fn visitor_error(outcome: &ConnectionOutcome) -> Option<&'static str> {
+    Some(match outcome {
+        ConnectionOutcome::Pending
+        | ConnectionOutcome::Connected
+        | ConnectionOutcome::BrowserService
+        | ConnectionOutcome::OverLimit => return None,
+        // A visitor elsewhere has no such address in reach.
+        ConnectionOutcome::Blocked(refusal) if !refusal.follows_a_lookup() => {
+            "ERR_ADDRESS_UNREACHABLE"
+        }
+        // The same for both: clients must not find out which names our network knows.
+        ConnectionOutcome::Blocked(_)
+        | ConnectionOutcome::NameNotFound
+        | ConnectionOutcome::LookupTimedOut => "ERR_NAME_NOT_RESOLVED",
+        ConnectionOutcome::ConnectionRefused => "ERR_CONNECTION_REFUSED",
+        ConnectionOutcome::ConnectTimedOut => "ERR_CONNECTION_TIMED_OUT",
+        ConnectionOutcome::Unreachable => "ERR_ADDRESS_UNREACHABLE",
+        ConnectionOutcome::Failed(_) => "ERR_CONNECTION_FAILED",
+    })
 }
 
 /// Returns the last failed connection. The document did not arrive, so this is the reason.

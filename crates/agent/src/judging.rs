@@ -127,7 +127,11 @@ mod tests {
             options: plumbline_seam::VisitOptions::default(),
         };
         let catalog = Catalog::load(BUILT_IN).unwrap();
-        let resolved = crate::conditions::resolve(&catalog, "us-tx", &order).unwrap();
+        let location = crate::AgentLocation {
+            id: "us-tx".to_owned(),
+            is_stated: false,
+        };
+        let resolved = crate::conditions::resolve(&catalog, &location, &order).unwrap();
         let bundle = Bundle {
             format: FORMAT,
             requested_url: order.url.clone(),

@@ -17,6 +17,7 @@ mod self_check;
 mod visits;
 
 pub use auditor::{AuditEvent, AuditFault, Auditor};
+pub use conditions::AgentLocation;
 pub use cpu::{Calibration, Cpu, DeviceThrottle, ThrottleChoice, ThrottleMethod};
 pub use host::Host;
 pub use plumbline_browser::VisitEvent;

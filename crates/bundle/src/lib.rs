@@ -12,6 +12,7 @@
 )]
 
 pub mod container;
+mod failed_connections;
 mod failure;
 mod full_page;
 pub mod gzip_json;
@@ -24,6 +25,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+pub use failed_connections::{FailedConnection, FailedConnections};
 pub use failure::{Failure, FailureCode};
 pub use full_page::FullPagePicture;
 pub use pack_error::PackError;

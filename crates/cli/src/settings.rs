@@ -7,6 +7,7 @@ use std::str::FromStr;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
+use plumbline_agent::AgentLocation;
 use plumbline_browser::{DEFAULT_MEMORY_BYTES, LaunchOptions};
 use plumbline_catalog::{BUILT_IN, Catalog, CatalogFiles};
 use plumbline_field::{ApiKey, DEFAULT_BASE};
@@ -65,7 +66,7 @@ pub struct ServeSettings {
 pub struct TargetSettings {
     pub allow: Vec<Target>,
     pub deny: Vec<Target>,
-    pub agent_location: String,
+    pub agent_location: AgentLocation,
     pub catalog: Catalog,
 }
 
@@ -152,13 +153,16 @@ impl TargetSettings {
         let allow = parse_targets(&args.allow_target, "--allow-target")?;
         let deny = parse_targets(&args.deny_target, "--deny-target")?;
         let catalog = load_catalog(args.catalog.as_deref())?;
-        let agent_location = agent_location.unwrap_or_else(|| DEFAULT_LOCATION.to_owned());
-        if catalog.location(&agent_location).is_none() {
+        let agent_location = AgentLocation {
+            is_stated: agent_location.is_some(),
+            id: agent_location.unwrap_or_else(|| DEFAULT_LOCATION.to_owned()),
+        };
+        if catalog.location(&agent_location.id).is_none() {
             let ids = catalog
                 .locations()
                 .iter()
                 .map(|location| location.id.as_str());
-            let message = unknown_id("location", &agent_location, ids);
+            let message = unknown_id("location", &agent_location.id, ids);
             return Err(Exit::usage(format!("--agent-location: {message}")));
         }
         Ok(Self {

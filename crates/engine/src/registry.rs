@@ -238,6 +238,7 @@ impl RegisteredCheck {
             summary: outcome.summary,
             why: check.why(),
             fix: check.fix(),
+            learn_more: check.learn_more.map(str::to_owned),
             details: outcome.details,
             savings: outcome.savings,
             figure: outcome.figure,
@@ -282,6 +283,9 @@ pub fn reference_markdown() -> String {
                 let section = entry.check.section(heading);
                 text.push_str(&format!("- **{heading}:** {section}\n"));
             }
+            if let Some(url) = entry.check.learn_more {
+                text.push_str(&format!("- **Learn more:** <{url}>\n"));
+            }
         }
     }
     text
@@ -316,6 +320,18 @@ mod tests {
             }
             assert!(check.title_pass.chars().count() <= 80, "{}", check.id);
             assert!(check.title_fail.chars().count() <= 80, "{}", check.id);
+        }
+    }
+
+    #[test]
+    fn checks_refer_to_a_page_with_more_except_where_lighthouse_does_not() {
+        const WITHOUT_PAGE: [&str; 3] =
+            ["inspector-issues", "main-thread-tasks", "resource-summary"];
+        for RegisteredCheck { check, .. } in entries() {
+            match check.learn_more {
+                Some(url) => assert!(url.starts_with("https://"), "{}", check.id),
+                None => assert!(WITHOUT_PAGE.contains(&check.id), "{}", check.id),
+            }
         }
     }
 

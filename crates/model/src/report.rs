@@ -165,6 +165,22 @@ pub struct LocationConditions {
     pub mode: LocationMode,
     /// The round-trip time that the location adds; 0 if the agent is at the location.
     pub added_rtt_ms: f64,
+    /// Whether the operator stated where the agent is; if not, a default was assumed. `None` in
+    /// reports of versions that did not record it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is_stated: Option<bool>,
+}
+
+impl LocationConditions {
+    /// Returns the location for people. It names a place only if the operator stated that the agent
+    /// is there, or if the place was simulated.
+    pub fn label(&self) -> String {
+        match (self.mode, self.is_stated) {
+            (LocationMode::Agent, Some(false)) => "this machine, place not stated".to_owned(),
+            (LocationMode::Agent, _) => self.name.clone(),
+            (LocationMode::Simulated, _) => format!("{}, simulated", self.name),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -286,6 +302,28 @@ mod tests {
         }
     }
     use serde_json::json;
+
+    #[test]
+    fn a_place_is_named_only_if_it_was_stated_or_simulated() {
+        let label = |mode: &str, is_stated: Option<bool>| {
+            let stored = json!({
+                "id": "eu", "name": "Frankfurt, Germany", "mode": mode, "addedRttMs": 0.0,
+                "isStated": is_stated,
+            });
+            let location: LocationConditions = serde_json::from_value(stored).unwrap();
+            location.label()
+        };
+        assert_eq!(label("agent", Some(true)), "Frankfurt, Germany");
+        assert_eq!(label("agent", None), "Frankfurt, Germany");
+        assert_eq!(
+            label("agent", Some(false)),
+            "this machine, place not stated"
+        );
+        assert_eq!(
+            label("simulated", Some(false)),
+            "Frankfurt, Germany, simulated"
+        );
+    }
 
     #[test]
     fn the_uncertainty_of_a_score_keeps_its_name_in_stored_reports() {

@@ -1,5 +1,5 @@
-// All pages work without this file. It adds sorting and filtering of requests and a print button, opens checks
-// that a link points to, and highlights the current section of a report.
+// All pages work without this file. It adds sorting and filtering of requests, printing and copying, counts the checks
+// that a filter shows, opens checks that a link points to, and highlights the current section of a report.
 const all = (selector, within = document) => [...within.querySelectorAll(selector)];
 
 const tools = document.querySelector(".js-tools");
@@ -41,6 +41,16 @@ if (tools && list) {
   });
 }
 
+for (const filter of all(".filter")) {
+  filter.addEventListener("change", (event) => {
+    const metric = event.target.value;
+    for (const part of all(".part", filter.parentElement)) {
+      const shown = all(".check", part).filter((check) => metric === "all" || check.matches(`[data-m~=${metric}]`));
+      part.querySelector(".js-count").textContent = shown.length;
+    }
+  });
+}
+
 const open = () => {
   const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
   for (let node = target; node; node = node.parentElement) {
@@ -78,7 +88,47 @@ if (jump) {
 
 for (const button of all(".js-print")) {
   button.hidden = false;
-  button.addEventListener("click", () => print());
+  button.addEventListener("click", () => {
+    document.documentElement.classList.toggle("whole", button.value === "whole");
+    print();
+  });
+}
+addEventListener("afterprint", () => document.documentElement.classList.remove("whole"));
+
+// Menus close when something else is clicked, and enlarged frames with a second click or with Escape.
+addEventListener("click", (event) => {
+  for (const menu of all(".menu[open]")) if (!menu.contains(event.target)) menu.open = false;
+});
+let enlarged = null;
+for (const frame of all(".frame")) {
+  frame.addEventListener("click", () => {
+    const next = enlarged === frame ? null : frame;
+    if (next) frame.focus();
+    else frame.blur();
+    enlarged = next;
+  });
+  frame.addEventListener("blur", () => { enlarged = null; });
+}
+addEventListener("keydown", (event) => {
+  if (event.key !== "Escape") return;
+  document.activeElement?.closest(".frame")?.blur();
+  for (const menu of all(".menu[open]")) menu.open = false;
+});
+
+for (const field of all(".js-link")) {
+  field.value = new URL(field.value, location).href;
+  field.hidden = false;
+}
+for (const button of all(".js-copy")) {
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    const field = button.parentElement.querySelector(".js-link");
+    field.select();
+    // The clipboard is available to scripts on HTTPS and localhost only.
+    await navigator.clipboard?.writeText(field.value).catch(() => document.execCommand("copy"));
+    if (!navigator.clipboard) document.execCommand("copy");
+    button.textContent = "Copied";
+  });
 }
 // The stylesheet shows failed checks in print. Browsers that cannot style closed details need them opened.
 if (!CSS.supports("selector(::details-content)")) {

@@ -1,9 +1,12 @@
 //! Exports of a report as files for other tools.
 
-use plumbline_bundle::{Bundle, BundleParts, PackError};
+use plumbline_bundle::{Bundle, BundleParts, FailedConnections, PackError};
 use plumbline_model::media::ReportMedia;
 use plumbline_model::report::Report;
 
+use serde::Serialize;
+
+use crate::contract::iso8601_ms;
 use crate::junit::{self, JunitOptions};
 use crate::{csv, har, html, lighthouse, trace_file};
 
@@ -64,6 +67,16 @@ pub enum ExportError {
     Html(#[from] html::HtmlError),
 }
 
+/// A report with the time of the audit and the version that wrote the file.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct DatedReport<'a> {
+    created_at: String,
+    plumbline_version: &'static str,
+    #[serde(flatten)]
+    report: &'a Report,
+}
+
 impl Format {
     /// All formats.
     pub const ALL: [Self; 7] = [
@@ -84,6 +97,19 @@ impl Format {
     /// The name of the format in the API and on the command line.
     pub fn name(self) -> &'static str {
         self.properties().0
+    }
+
+    /// The name of the format for people.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Json => "Report (JSON)",
+            Self::Lighthouse => "Lighthouse result (JSON)",
+            Self::Har => "Requests (HAR)",
+            Self::Csv => "Figures and checks (CSV)",
+            Self::Junit => "Checks as tests (JUnit XML)",
+            Self::Trace => "Trace for DevTools (JSON)",
+            Self::Html => "Offline page (HTML)",
+        }
     }
 
     /// The file name extension.
@@ -115,7 +141,7 @@ impl Format {
     pub fn bundle_parts(self) -> BundleParts {
         let without_pictures = BundleParts {
             screenshot: false,
-            artifacts: Some(&[]),
+            artifacts: Some(&[FailedConnections::NAME]),
             ..BundleParts::ALL
         };
         match self {
@@ -164,7 +190,11 @@ impl Format {
     pub fn export(self, source: &ExportSource) -> Result<Vec<u8>, ExportError> {
         let evidence = || source.bundle.ok_or(ExportError::NoEvidence(self.name()));
         Ok(match self {
-            Self::Json => serde_json::to_vec_pretty(source.report)?,
+            Self::Json => serde_json::to_vec_pretty(&DatedReport {
+                created_at: iso8601_ms(source.made_at_ms),
+                plumbline_version: crate::VERSION,
+                report: source.report,
+            })?,
             Self::Lighthouse => {
                 serde_json::to_vec(&lighthouse::OrderedResult(&lighthouse::result(source)))?
             }
@@ -172,7 +202,9 @@ impl Format {
             Self::Csv => csv::render(source).into_bytes(),
             Self::Junit => junit::render(source).into_bytes(),
             Self::Trace => trace_file::render(evidence()?)?,
-            Self::Html => html::standalone(source.report, source.media)?.into_bytes(),
+            Self::Html => {
+                html::standalone(source.report, source.media, Some(source.made_at_ms))?.into_bytes()
+            }
         })
     }
 }
@@ -218,6 +250,23 @@ mod tests {
             );
             assert!(format.export(&with_bundle).is_ok(), "{format:?}");
         }
+    }
+
+    #[test]
+    fn the_json_has_date_and_version_and_is_still_a_report() {
+        let report = report();
+        let source = ExportSource {
+            report: &report,
+            bundle: None,
+            media: None,
+            made_at_ms: 0,
+            junit: JunitOptions::default(),
+        };
+        let json = Format::Json.export(&source).unwrap();
+        let value: serde_json::Value = serde_json::from_slice(&json).unwrap();
+        assert_eq!(value["createdAt"], "1970-01-01T00:00:00.000Z");
+        assert_eq!(value["plumblineVersion"], env!("CARGO_PKG_VERSION"));
+        assert_eq!(serde_json::from_slice::<Report>(&json).unwrap(), report);
     }
 
     #[test]

@@ -22,6 +22,9 @@ pub mod terminal;
 mod testing;
 mod trace_file;
 
+/// The version that exports and pages state.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 pub use export::{ExportError, ExportSource, Format, StoredAudit};
 pub use junit::JunitOptions;
 pub use network::visited_at_ms;

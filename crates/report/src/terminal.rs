@@ -211,7 +211,7 @@ fn notes(report: &Report) -> impl Iterator<Item = String> {
 fn location(report: &Report) -> String {
     let location = &report.conditions.location;
     match location.mode {
-        LocationMode::Agent => location.name.clone(),
+        LocationMode::Agent => location.label(),
         LocationMode::Simulated => format!(
             "{} (simulated, {:+.0} ms round trip)",
             location.name, location.added_rtt_ms
@@ -258,6 +258,7 @@ mod tests {
                 name: "Frankfurt, Germany".to_owned(),
                 mode: LocationMode::Simulated,
                 added_rtt_ms: 123.0,
+                is_stated: Some(true),
             },
             cpu: CpuConditions {
                 rate: 1.0,

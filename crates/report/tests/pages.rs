@@ -38,6 +38,7 @@ fn conditions(name: &str) -> Conditions {
             name: name.to_owned(),
             mode: LocationMode::Agent,
             added_rtt_ms: 0.0,
+            is_stated: Some(true),
         },
         cpu: CpuConditions::default(),
     }
@@ -244,7 +245,7 @@ fn assert_text_only(page: &str) {
 fn texts_from_an_audited_page_are_escaped() {
     let (report, media) = (report(EVIL), media_of(EVIL, 3));
     assert_text_only(&page(&report, Some(&media)));
-    assert_text_only(&html::standalone(&report, Some(&media)).unwrap());
+    assert_text_only(&html::standalone(&report, Some(&media), None).unwrap());
 }
 
 #[test]
@@ -300,11 +301,14 @@ fn a_page_that_could_not_be_measured_has_an_error_and_advice() {
 #[test]
 fn a_standalone_page_loads_nothing() {
     let media = media_of("app", 2);
-    let page = html::standalone(&report("something"), Some(&media)).unwrap();
+    let page = html::standalone(&report("something"), Some(&media), Some(0)).unwrap();
     for pattern in ["src=\"/", "href=\"/", "url(", "@import"] {
         assert!(!page.contains(pattern), "{pattern}");
     }
     assert!(page.contains("default-src 'none'"));
+    assert!(page.contains("1 Jan 1970, 00:00 UTC"));
+    assert!(page.contains(concat!("Plumbline ", env!("CARGO_PKG_VERSION"))));
+    assert!(page.contains(r#"<link rel="icon" href="data:image/svg+xml;base64,"#));
 }
 
 #[test]
@@ -320,7 +324,7 @@ fn elements_below_the_first_screen_are_cropped_from_the_full_page_which_a_file_c
         r#"<img src="/reports/aud_1/final" width="400" height="800" alt="" loading="lazy""#
     ));
     assert!(!served.contains("<image"), "images are loaded lazily");
-    let file = html::standalone(&report, Some(&media)).unwrap();
+    let file = html::standalone(&report, Some(&media), None).unwrap();
     assert_eq!(file.matches(r#"<image id="whole""#).count(), 1);
     assert_eq!(
         file.matches(r##"<use href="#whole"/>"##).count(),
@@ -348,4 +352,121 @@ fn the_failed_check_with_the_largest_weight_comes_first() {
     let first = fixes.find("The heaviest of them").unwrap();
     assert!(first < fixes.find("something").unwrap());
     assert!(fixes.contains("+32 points"), "10 of 31");
+}
+
+/// A report whose performance category has these checks.
+fn report_with_performance(checks: serde_json::Value) -> Report {
+    let category =
+        json!([{"id": "performance", "title": "Performance", "score": 50, "checks": checks}]);
+    Report {
+        categories: serde_json::from_value(category).unwrap(),
+        ..report("something")
+    }
+}
+
+fn performance_check(
+    id: &str,
+    verdict: &str,
+    group: &str,
+    savings: serde_json::Value,
+) -> serde_json::Value {
+    json!({"id": id, "title": format!("Title of {id}"), "verdict": verdict, "weight": 0.0,
+           "score": null, "group": group, "why": format!("Why {id} hurts."),
+           "fix": format!("How {id} is fixed."), "savings": savings,
+           "learnMore": format!("https://developer.chrome.com/docs/{id}")})
+}
+
+#[test]
+fn a_passed_check_neither_argues_the_failure_nor_gives_advice() {
+    let report = report_with_performance(json!([
+        performance_check("bad", "fail", "insights", json!({})),
+        performance_check("good", "pass", "insights", json!({})),
+        performance_check("absent", "notApplicable", "insights", json!({})),
+    ]));
+    let page = page(&report, None);
+    assert!(page.contains("Why bad hurts.") && page.contains("How bad is fixed."));
+    for id in ["good", "absent"] {
+        assert!(page.contains(&format!("Title of {id}")));
+        assert!(!page.contains(&format!("Why {id} hurts.")), "{id}");
+        assert!(!page.contains(&format!("How {id} is fixed.")), "{id}");
+    }
+    assert!(page.contains(
+        r#"<a href="https://developer.chrome.com/docs/bad" rel="noreferrer">Learn more about bad on developer.chrome.com</a>"#
+    ));
+}
+
+#[test]
+fn failed_checks_of_performance_are_ordered_by_their_saving_and_name_their_metrics() {
+    let report = report_with_performance(json!([
+        performance_check("none", "fail", "insights", json!({})),
+        performance_check("small", "fail", "diagnostics", json!({"lcpMs": 120.0})),
+        performance_check("hidden", "fail", "hidden", json!({"lcpMs": 700.0})),
+        performance_check(
+            "large",
+            "fail",
+            "insights",
+            json!({"lcpMs": 600.0, "fcpMs": 0.0})
+        ),
+    ]));
+    let page = page(&report, None);
+    let category = page.split(r#"id="performance""#).nth(1).unwrap();
+    let at = |id: &str| category.find(&format!(r#"id="performance-{id}""#)).unwrap();
+    assert!(at("large") < at("small") && at("small") < at("none"));
+    assert!(at("none") < at("hidden"), "experimental checks are last");
+    assert!(category.contains(r#"id="performance-large" data-m="fcp lcp""#));
+    assert!(category.contains("LCP −600\u{a0}ms"));
+    for (metric, is_offered) in [("fcp", true), ("lcp", true), ("cls", false)] {
+        let filter = format!(r#"name="metric" value="{metric}""#);
+        assert_eq!(category.contains(&filter), is_offered, "{metric}");
+    }
+}
+
+#[test]
+fn a_link_of_a_report_that_is_not_https_is_left_out() {
+    let mut report = report_with_performance(json!([performance_check(
+        "bad",
+        "fail",
+        "insights",
+        json!({})
+    )]));
+    report.categories[0].checks[0].learn_more = Some("javascript:alert(1)".to_owned());
+    assert!(!page(&report, None).contains("javascript:"));
+}
+
+#[test]
+fn a_place_that_the_operator_did_not_state_is_not_claimed() {
+    let mut unstated = report("something");
+    unstated.conditions.location.name = "Dallas, Texas, USA".to_owned();
+    unstated.conditions.location.is_stated = Some(false);
+    let heading = |report: &Report| {
+        let page = page(report, None);
+        let facts = page.split(r#"<ul class="plain facts">"#).nth(1).unwrap();
+        facts.split("</ul>").next().unwrap().to_owned()
+    };
+    assert!(heading(&unstated).contains("this machine, place not stated"));
+    assert!(!heading(&unstated).contains("Dallas"));
+    assert!(!page(&unstated, None).contains("measured there"));
+    unstated.conditions.location.is_stated = Some(true);
+    assert!(heading(&unstated).contains("Dallas, Texas, USA"));
+    assert!(page(&unstated, None).contains("Dallas, Texas, USA (measured there)"));
+}
+
+#[test]
+fn the_main_thread_is_described_on_one_basis_and_as_traced_behind_it() {
+    let mut media = media_of("app", 1);
+    media.main_thread.total_ms = [900.0, 50.0, 30.0, 20.0, 0.0];
+    media.main_thread.long_tasks = vec![(10.0, 120.0)];
+    media.main_thread.long_task_count = 1;
+    let report = report("something");
+    let old = page(&report, Some(&media));
+    assert!(old.contains("As traced: Busy for 1.00\u{a0}s. 1\u{a0}task took 50 ms or longer"));
+    media.main_thread.as_traced = Some(media::TracedMainThread {
+        total_ms: [1900.0, 50.0, 30.0, 20.0, 0.0],
+        long_task_count: 3,
+        longest_task_ms: 400.0,
+    });
+    let page = page(&report, Some(&media));
+    assert!(page.contains("<p>Busy for 1.00\u{a0}s. 1\u{a0}task took 50 ms or longer"));
+    let traced = page.split("<summary>As traced</summary>").nth(1).unwrap();
+    assert!(traced.contains("Busy for 2.00\u{a0}s. 3\u{a0}tasks took 50 ms or longer"));
 }

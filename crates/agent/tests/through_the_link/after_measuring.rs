@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plumbline_agent::{Auditor, Cpu};
+use plumbline_agent::{AgentLocation, Auditor, Cpu};
 use plumbline_browser::Pool;
 use plumbline_bundle::{Artifact, Bundle, FailureCode};
 use plumbline_catalog::{BUILT_IN, Catalog};
@@ -73,7 +73,10 @@ async fn audit(site: &Site, network: &str) -> AuditOutput {
     };
     let auditor = Auditor {
         browsers: Pool::start(launcher(), 0),
-        agent_location: order.location.clone(),
+        agent_location: AgentLocation {
+            id: order.location.clone(),
+            is_stated: true,
+        },
         max_visits: 1,
         catalog: Arc::new(catalog),
         guard: Arc::new(Guard::new(vec!["127.0.0.0/8".parse().unwrap()])),
@@ -96,7 +99,10 @@ async fn a_trace_flood_is_too_large_at_once_and_no_internal_error() {
     };
     let auditor = Auditor {
         browsers: Pool::start(launcher(), 0),
-        agent_location: order.location.clone(),
+        agent_location: AgentLocation {
+            id: order.location.clone(),
+            is_stated: true,
+        },
         max_visits: 3,
         catalog: Arc::new(catalog),
         guard: Arc::new(Guard::new(vec!["127.0.0.0/8".parse().unwrap()])),

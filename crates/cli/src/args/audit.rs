@@ -22,7 +22,7 @@ pub struct AuditArgs {
     /// lists the ids [default: the location of this machine]
     #[arg(long, value_name = "ID")]
     pub location: Option<String>,
-    /// The location of this machine [default: us-tx]
+    /// The location of this machine; reports name it only if it is set [default: us-tx]
     #[arg(
         long,
         alias = "stands-at",

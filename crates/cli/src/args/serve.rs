@@ -20,7 +20,7 @@ pub struct ServeArgs {
     pub targets: TargetArgs,
     #[command(flatten)]
     pub field: FieldArgs,
-    /// The location of this machine [default: us-tx]
+    /// The location of this machine; reports name it only if it is set [default: us-tx]
     #[arg(
         long,
         alias = "location",

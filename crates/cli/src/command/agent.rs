@@ -46,7 +46,7 @@ pub async fn run(args: AgentArgs) -> Result<Exit, Exit> {
         _ = stopped.wait_for(|stop| *stop) => return Ok(Exit::Done),
     };
     let process = RemoteWork::process_name().map_err(Exit::failed)?;
-    let agent = host.announcement(process, targets.agent_location.clone(), slots);
+    let agent = host.announcement(process, targets.agent_location.id.clone(), slots);
     tracing::info!(
         server = args.server,
         location = agent.location,

@@ -42,7 +42,7 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
         network: args.network,
         location: args
             .location
-            .unwrap_or_else(|| targets.agent_location.clone()),
+            .unwrap_or_else(|| targets.agent_location.id.clone()),
         options: VisitOptions {
             allow_error_status: args.allow_error_status,
         },

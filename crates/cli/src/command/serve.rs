@@ -159,7 +159,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
                     Host::unknown()
                 });
                 let process = random_text(12).map_err(Exit::failed)?;
-                let location = auditor.agent_location.clone();
+                let location = auditor.agent_location.id.clone();
                 let announcement = host.announcement(process, location, slots);
                 let work = Arc::new(EmbeddedAgent::new(dispatcher, server_id, announcement));
                 plumbline_agent::run(work, Arc::new(auditor), agent, stopped)

@@ -126,6 +126,22 @@ assert.ok(await run('document.querySelector(".waterfall details").open'), "a cli
 await run('document.querySelector(".waterfall").scrollIntoView()');
 await until('document.querySelector(".waterfall .more dl").innerText.includes("Wait")', "its phases are shown");
 
+const shown = (selector) => run(`[...document.querySelectorAll(${JSON.stringify(selector)})].filter((node) => node.checkVisibility()).length`);
+const checks = '[aria-labelledby="performance"] > div.part .check';
+const before = await shown(checks);
+await run('document.querySelector(".filter [value=cls]").click()');
+const ofShifts = await shown(checks);
+assert.ok(ofShifts < before, `${ofShifts} of ${before} checks concern layout shifts`);
+assert.equal(await run(`[...document.querySelectorAll('[aria-labelledby="performance"] > div.part .js-count')].reduce((sum, count) => sum + Number(count.textContent), 0)`), ofShifts, "the counts follow the filter");
+await run('document.querySelector(".filter [value=all]").click()');
+assert.equal(await shown(checks), before);
+await run('document.querySelector(".frame").click()');
+assert.equal(await run('getComputedStyle(document.querySelector(".frame .pictured")).position'), "fixed", "a click enlarges a frame");
+await run('document.querySelector(".frame").click()');
+assert.equal(await run('getComputedStyle(document.querySelector(".frame .pictured")).position'), "relative", "a second click closes it");
+assert.equal(await run('document.querySelectorAll(".menu a[download]").length'), 7, "all formats can be downloaded");
+assert.ok(await run('fetch(`${location.pathname}/export/json`).then((reply) => reply.json()).then((report) => report.plumblineVersion)'));
+
 // The link without a text is a magenta box three screens below the first: its crop shows that colour.
 const far = '.fixes .crop img[src$="/whole"]';
 await until(`document.querySelector('${far}')`, "an element below the first screen has a crop");
@@ -157,6 +173,7 @@ assert.ok(share >= 0.3, `the element fills ${share} of its crop`);
 await submit('form[action$="/share"]', {});
 await until('document.querySelector(\'a[href^="/shared/"]\')', "the report is shared");
 const link = await run('document.querySelector(\'a[href^="/shared/"]\').getAttribute("href")');
+assert.equal(await run('document.querySelector(".js-link").value'), `http://${address}${link}`, "the whole address can be copied");
 assert.equal(await run(`fetch(${JSON.stringify(link)}, { credentials: "omit" }).then((reply) => reply.status)`), 200);
 await submit('form[action$="/share"]', {});
 await until('!document.querySelector(\'a[href^="/shared/"]\')', "the report is no longer shared");

@@ -24,6 +24,8 @@ pub struct Check {
     pub title_pass: &'static str,
     /// The title shown when the check fails; the same as `title_pass` for an informative check.
     pub title_fail: &'static str,
+    /// The page that Lighthouse refers to for more about the check, if it refers to one.
+    pub learn_more: Option<&'static str>,
     pub run: fn(&Facts) -> Result<Outcome, Missing>,
     /// The doc comment of the check: the five [`HEADINGS`], each with a paragraph.
     pub doc: &'static str,
@@ -60,6 +62,7 @@ macro_rules! check {
         id: $id:literal,
         pass: $title_pass:literal,
         fail: $title_fail:literal,
+        $(learn: $learn_more:literal,)?
         run: $run:expr $(,)?
     ) => {
         $(#[doc = $doc])+
@@ -67,12 +70,21 @@ macro_rules! check {
             id: $id,
             title_pass: $title_pass,
             title_fail: $title_fail,
+            learn_more: $crate::checks::optional(&[$($learn_more)?]),
             run: $run,
             doc: concat!($($doc, "\n"),+),
         };
     };
 }
 pub(crate) use check;
+
+/// Returns the first of at most one value, for optional members of [`check!`].
+pub(crate) const fn optional(values: &[&'static str]) -> Option<&'static str> {
+    match values {
+        [first, ..] => Some(*first),
+        [] => None,
+    }
+}
 
 /// Formats a count with its noun for a summary: `1 link`, `2 links`.
 pub(crate) fn count(number: usize, one: &str, many: &str) -> String {

@@ -1,5 +1,6 @@
 //! Facts of types from other crates, parsed once for the metrics and all checks.
 
+use plumbline_bundle::FailedConnections;
 use plumbline_model::report::Conditions;
 use plumbline_trace::{ProtocolLog, Trace};
 
@@ -37,6 +38,13 @@ impl Fact for Processor {
         let trace = facts.get::<Trace>()?;
         let samples = facts.read(processor::ARTIFACT);
         Ok(samples.map_or_else(|_| Self::default(), |samples| Self::of(&samples, &trace)))
+    }
+}
+
+/// The failed connections of the visit; empty in bundles of earlier versions.
+impl Fact for FailedConnections {
+    fn compute(facts: &Facts) -> Result<Self, Missing> {
+        Ok(Self::of(facts.bundle))
     }
 }
 

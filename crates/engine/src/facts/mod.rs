@@ -49,7 +49,7 @@ pub use axe::{Axe, AxeNode, AxeRule};
 pub use back_forward::{BackForward, NotRestored};
 pub use console::{Console, ConsoleEntry};
 pub use content_size::{TextKind, script_request};
-pub use device_work::DeviceWork;
+pub use device_work::{DeviceWork, long_tasks};
 pub use fetched_file::{AiCatalog, AiCatalogReference, FetchedFile, LlmsTxt, RobotsTxt};
 pub use image_sizing::{ImageSizing, SizedImage, SizingRules};
 pub use images::{Image, Images, Size};

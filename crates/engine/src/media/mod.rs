@@ -6,13 +6,13 @@ mod main_thread;
 mod requests;
 mod totals;
 
-use plumbline_bundle::Bundle;
+use plumbline_bundle::{Bundle, FailedConnections};
 use plumbline_catalog::Mode;
 use plumbline_model::media::{FORMAT, Marks, ReportMedia};
 use plumbline_trace::{ProtocolLog, Trace};
 use serde::Deserialize;
 
-use crate::facts::{Facts, LargestContent};
+use crate::facts::{DeviceWork, Facts, LargestContent};
 use crate::metrics::Measured;
 
 /// The time that charts show after the last event. An idle page is observed for five seconds more.
@@ -41,6 +41,12 @@ pub(crate) fn of(facts: &Facts) -> Option<ReportMedia> {
     let log = facts.get::<ProtocolLog>().ok()?;
     let (mut requests, requests_left_out) =
         requests::requests(&log, &bundle.final_url, &trace, lcp_image);
+    let connections = facts.get::<FailedConnections>().ok()?;
+    for request in &mut requests {
+        let error = request.error.take();
+        request.error = error.map(|error| connections.without_proxy(&error, &request.url));
+    }
+    let work = facts.get::<DeviceWork>().ok()?;
     let busy_until_ms = main_thread::last_work_ms(&trace);
     let last = requests.iter().filter_map(|request| request.end_ms);
     let metric_times = [marks.fcp_ms, marks.lcp_ms, marks.load_ms, measured.si.ok()];
@@ -70,7 +76,7 @@ pub(crate) fn of(facts: &Facts) -> Option<ReportMedia> {
         screenshot: film::screenshot(bundle),
         screenshot_css_width: css_width(bundle),
         full_page: full_page::full_page(bundle),
-        main_thread: main_thread::main_thread(&trace, end_ms),
+        main_thread: main_thread::main_thread(&trace, &work, end_ms),
     })
 }
 

@@ -32,6 +32,9 @@ pub struct CheckResult {
     pub summary: Option<String>,
     pub why: String,
     pub fix: String,
+    /// The URL of a page with more about the check; `None` in reports of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub learn_more: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Details>,
     /// The estimated savings from following the advice, if they can be estimated.

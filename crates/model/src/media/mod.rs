@@ -149,7 +149,8 @@ pub struct RequestTotals {
 /// The kinds of the main thread's work, in the order of the figures of a slice.
 pub const WORK_KINDS: [&str; 5] = ["Script", "Style and layout", "Paint", "Parse", "Other"];
 
-/// The main thread's activity in time slices.
+/// The main thread's activity in time slices. Durations are those on the emulated device, without
+/// CPU contention, unless `as_traced` is `None`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct MainThread {
@@ -160,6 +161,23 @@ pub struct MainThread {
     pub slices: Vec<[u32; 5]>,
     /// The time per kind of work over the whole load.
     pub total_ms: [f64; 5],
-    /// The start and duration of each task above 50 ms.
+    /// The start and duration of each task of 50 ms or more.
     pub long_tasks: Vec<(f64, f64)>,
+    /// The number of these tasks, which may be larger than that of the listed ones; 0 in media of
+    /// earlier versions, which list all that they count.
+    pub long_task_count: usize,
+    /// The figures of the trace; `None` in media of earlier versions, whose other figures are
+    /// these.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub as_traced: Option<TracedMainThread>,
+}
+
+/// The figures of the main thread as traced on the host, including CPU contention.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct TracedMainThread {
+    /// The time per kind of work over the whole load.
+    pub total_ms: [f64; 5],
+    pub long_task_count: usize,
+    pub longest_task_ms: f64,
 }

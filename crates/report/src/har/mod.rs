@@ -109,6 +109,12 @@ fn entry(exchange: &LoggedExchange, start: &Start) -> Value {
     if !exchange.initial_priority.is_empty() {
         entry["_priority"] = json!(exchange.initial_priority);
     }
+    if !exchange.initiator_kind.is_empty() {
+        entry["_initiator"] = json!({ "type": exchange.initiator_kind });
+        if let Some(url) = &exchange.initiator_url {
+            entry["_initiator"]["url"] = json!(url);
+        }
+    }
     let connection = exchange
         .response
         .as_ref()

@@ -10,7 +10,8 @@ fn entries(log: &str) -> Vec<Value> {
 
 const ONE: &str = r#"[
     {"method": "Network.requestWillBeSent", "params": {"requestId": "1", "timestamp": 100.0, "wallTime": 1000000000.5,
-      "type": "Script", "request": {"url": "https://a.test/x.js?q=a%20b&r#f", "method": "GET", "headers": {"A": "b"}}}},
+      "type": "Script", "initiator": {"type": "parser", "url": "https://a.test/", "lineNumber": 3},
+      "request": {"url": "https://a.test/x.js?q=a%20b&r#f", "method": "GET", "headers": {"A": "b"}}}},
     {"method": "Network.responseReceived", "params": {"requestId": "1", "timestamp": 100.5, "type": "Script",
       "response": {"status": 200, "statusText": "OK", "protocol": "h2", "mimeType": "text/javascript",
         "headers": {"Content-Encoding": "gzip", "Set-Cookie": "a=b"}, "encodedDataLength": 100, "connectionId": 7,
@@ -54,6 +55,10 @@ fn an_entry_has_url_sizes_and_cookies_but_not_the_proxys_address() {
     assert_eq!(entry["response"]["bodySize"], 1000);
     assert_eq!(entry["response"]["cookies"][0]["name"], "a");
     assert_eq!(entry["connection"], "7");
+    assert_eq!(
+        entry["_initiator"],
+        json!({"type": "parser", "url": "https://a.test/"})
+    );
     // Chromium connected to the proxy of the emulated network.
     assert!(!entry.to_string().contains("41535"), "{entry}");
 }

@@ -1,48 +1,80 @@
 //! The checks of each category with their details, grouped by verdict, failed ones first.
 
-use plumbline_model::category::CategoryResult;
+use plumbline_model::category::{CategoryId, CategoryResult, Group};
 use plumbline_model::check::{
     Cell, CheckResult, ChecklistItem, Column, Details, ElementDetail, Findings, Row, Unit, Verdict,
 };
+use plumbline_model::report::Report;
 
 use super::charts;
 use super::code_text::CodeText;
 use super::crops::Screenshots;
 use super::figures::{bytes, ms};
+use super::gain::{Gain, concerned_metrics, gain};
+use super::links::Link;
 
 /// A category with its score and checks.
 pub(super) struct CategoryView {
     pub(super) id: &'static str,
     pub(super) title: String,
     pub(super) ring: String,
+    /// The metrics by which checks can be filtered: the value of the filter and its label.
+    pub(super) filters: Vec<(&'static str, &'static str)>,
     pub(super) sections: Vec<Section>,
 }
 
 /// The checks with one verdict.
 pub(super) struct Section {
-    pub(super) title: String,
+    pub(super) title: &'static str,
+    pub(super) count: usize,
     /// Whether the section is closed at first.
     pub(super) folded: bool,
     pub(super) groups: Vec<GroupView>,
 }
 
 pub(super) struct GroupView {
-    pub(super) title: &'static str,
+    /// The heading; `None` for checks that are not grouped.
+    pub(super) title: Option<&'static str>,
     pub(super) checks: Vec<CheckView>,
 }
 
 pub(super) struct CheckView {
     pub(super) anchor: String,
-    pub(super) title: String,
+    /// The id, which is Lighthouse's where it has the same check.
+    pub(super) id: String,
+    pub(super) title: CodeText,
     pub(super) class: &'static str,
     /// The verdict as text, for screen readers.
     pub(super) word: &'static str,
     pub(super) summary: Option<CodeText>,
-    pub(super) why: CodeText,
-    pub(super) fix: Option<CodeText>,
+    /// The estimated gain from passing the check.
+    pub(super) gain: Option<String>,
+    /// The metrics that the check concerns, separated by spaces.
+    pub(super) metrics: String,
+    /// The explanation and the advice; `None` if there is nothing to fix, because both describe
+    /// the failure.
+    pub(super) advice: Option<(CodeText, CodeText)>,
     pub(super) weight: Option<String>,
+    pub(super) learn_more: Option<LearnMore>,
     pub(super) warnings: Vec<String>,
     pub(super) details: Vec<DetailsView>,
+}
+
+/// The link to a page with more about a check.
+pub(super) struct LearnMore {
+    pub(super) url: String,
+    pub(super) host: String,
+}
+
+impl LearnMore {
+    /// Returns the link if the URL is one that a browser may open: reports may come from elsewhere.
+    fn new(url: &str) -> Option<Self> {
+        let host = url.strip_prefix("https://")?.split('/').next()?;
+        Some(Self {
+            url: url.to_owned(),
+            host: host.strip_prefix("www.").unwrap_or(host).to_owned(),
+        })
+    }
 }
 
 /// The details of a check, with the number of items that are not listed.
@@ -67,6 +99,8 @@ pub(super) struct RowView {
 #[derive(Default)]
 pub(super) struct CellView {
     pub(super) text: CodeText,
+    /// The target of the text, if it is a URL.
+    pub(super) href: Option<String>,
     pub(super) is_number: bool,
     /// Trusted markup: the part of a screenshot that shows the element.
     pub(super) crop: Option<String>,
@@ -77,6 +111,13 @@ impl CellView {
         Self {
             text: CodeText(text.into()),
             ..Self::default()
+        }
+    }
+
+    fn link(link: Link) -> Self {
+        Self {
+            href: link.href,
+            ..Self::text(link.text)
         }
     }
 
@@ -100,19 +141,45 @@ pub(super) struct ElementView {
 /// The most items listed per check; the JSON export has all of them.
 pub(super) const MAX_ITEMS: usize = 20;
 
-pub(super) fn category_view(category: &CategoryResult, screenshots: &Screenshots) -> CategoryView {
-    let section = |title: &str, verdict: Verdict, folded: bool| {
+/// The metrics that checks can be filtered by.
+const FILTERS: [(&str, &str); 5] = [
+    ("fcp", "FCP"),
+    ("lcp", "LCP"),
+    ("tbt", "TBT"),
+    ("cls", "CLS"),
+    ("inp", "INP"),
+];
+
+pub(super) fn category_view(
+    report: &Report,
+    category: &CategoryResult,
+    screenshots: &Screenshots,
+) -> CategoryView {
+    let section = |title: &'static str, verdict: Verdict, folded: bool| {
         let checks: Vec<&CheckResult> = category
             .checks
             .iter()
             .filter(|check| check.verdict == verdict)
             .collect();
         (!checks.is_empty()).then(|| Section {
-            title: format!("{title} ({})", checks.len()),
+            title,
+            count: checks.len(),
             folded,
-            groups: groups(category, &checks, screenshots),
+            groups: groups(report, category, &checks, screenshots),
         })
     };
+    let sections: Vec<Section> = [
+        section("Failed", Verdict::Fail, false),
+        section("Could not be measured", Verdict::CouldNotMeasure, false),
+        section("Informative", Verdict::Informative, false),
+        section("Passed", Verdict::Pass, true),
+        section("Not applicable", Verdict::NotApplicable, true),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let savings = category.checks.iter().filter_map(|c| c.savings.as_ref());
+    let concerned: Vec<&str> = savings.flat_map(concerned_metrics).collect();
     CategoryView {
         id: category.id.as_str(),
         title: category.title.clone(),
@@ -120,31 +187,43 @@ pub(super) fn category_view(category: &CategoryResult, screenshots: &Screenshots
             Some(fraction) => charts::fraction_ring(category.id.title(), fraction),
             None => charts::ring(category.id.title(), category.score),
         },
-        sections: [
-            section("Failed", Verdict::Fail, false),
-            section("Could not be measured", Verdict::CouldNotMeasure, false),
-            section("Informative", Verdict::Informative, false),
-            section("Passed", Verdict::Pass, true),
-            section("Not applicable", Verdict::NotApplicable, true),
-        ]
-        .into_iter()
-        .flatten()
-        .collect(),
+        filters: FILTERS
+            .into_iter()
+            .filter(|(metric, _)| concerned.contains(metric))
+            .collect(),
+        sections,
     }
 }
 
+/// Returns the checks of one verdict, the largest gain first. Groups are ordered by their first
+/// check. Insights and diagnostics of performance are one list, so that its order is that of the
+/// gains.
 fn groups(
+    report: &Report,
     category: &CategoryResult,
     checks: &[&CheckResult],
     screenshots: &Screenshots,
 ) -> Vec<GroupView> {
+    let mut checks: Vec<(&CheckResult, Gain)> = checks
+        .iter()
+        .map(|check| (*check, gain(report, category, check).unwrap_or_default()))
+        .collect();
+    checks.sort_by(|(a, a_gain), (b, b_gain)| {
+        Gain::largest_first(a_gain, b_gain).then(b.weight.total_cmp(&a.weight))
+    });
+    let shown = ShownPage {
+        url: report.final_url.as_deref().unwrap_or_default(),
+        screenshots,
+    };
+    let title = |check: &CheckResult| {
+        let is_one_list =
+            category.id == CategoryId::Performance && check.group != Group::Experimental;
+        (!is_one_list).then(|| check.group.title())
+    };
     let mut groups: Vec<GroupView> = Vec::new();
-    // Sorted by weight, so that groups are ordered by their heaviest check.
-    let mut checks = checks.to_vec();
-    checks.sort_by(|a, b| b.weight.total_cmp(&a.weight));
-    for check in checks {
-        let view = check_view(category, check, screenshots);
-        let title = check.group.title();
+    for (check, gain) in checks {
+        let title = title(check);
+        let view = check_view(category, check, gain, &shown);
         match groups.iter_mut().find(|group| group.title == title) {
             Some(group) => group.checks.push(view),
             None => groups.push(GroupView {
@@ -153,13 +232,16 @@ fn groups(
             }),
         }
     }
+    // A list without a heading must not follow one with a heading.
+    groups.sort_by_key(|group| group.title.is_some());
     groups
 }
 
 fn check_view(
     category: &CategoryResult,
     check: &CheckResult,
-    screenshots: &Screenshots,
+    gain: Gain,
+    page: &ShownPage,
 ) -> CheckView {
     let (class, word) = match check.verdict {
         Verdict::Fail => ("poor", "Failed"),
@@ -168,45 +250,59 @@ fn check_view(
         Verdict::Informative => ("unknown", "Informative"),
         Verdict::NotApplicable => ("unknown", "Not applicable"),
     };
+    let needs_advice = !matches!(check.verdict, Verdict::Pass | Verdict::NotApplicable);
+    let advice = || (CodeText(check.why.clone()), CodeText(check.fix.clone()));
+    let savings = check.savings.as_ref();
     CheckView {
         anchor: format!("{}-{}", category.id.as_str(), check.id),
-        title: check.title.clone(),
+        id: check.id.clone(),
+        title: CodeText(check.title.clone()),
         class,
         word,
         summary: check.summary.clone().map(CodeText),
-        why: CodeText(check.why.clone()),
-        fix: (check.verdict != Verdict::Pass).then(|| CodeText(check.fix.clone())),
+        gain: Some(gain.text).filter(|text| !text.is_empty()),
+        metrics: savings.map_or_else(String::new, |savings| concerned_metrics(savings).join(" ")),
+        advice: needs_advice.then(advice),
         weight: (check.weight > 0.0 && category.fraction.is_none())
-            .then(|| format!("weight {}", check.weight)),
+            .then(|| format!("Weight {}.", (check.weight * 100.0).round() / 100.0)),
+        learn_more: check.learn_more.as_deref().and_then(LearnMore::new),
         warnings: check.warnings.clone(),
         details: check
             .details
             .as_ref()
-            .map_or_else(Vec::new, |details| details_views(details, screenshots)),
+            .map_or_else(Vec::new, |details| details_views(details, page)),
     }
 }
 
-fn details_views(details: &Details, screenshots: &Screenshots) -> Vec<DetailsView> {
+/// The audited page that details refer to.
+struct ShownPage<'a> {
+    url: &'a str,
+    screenshots: &'a Screenshots,
+}
+
+fn details_views(details: &Details, page: &ShownPage) -> Vec<DetailsView> {
     if details.is_empty() {
         return Vec::new();
     }
     let more = details.len().saturating_sub(MAX_ITEMS);
-    let table = |columns: &[&str], rows: Vec<Vec<String>>| {
+    let table = |columns: &[&str], rows: Vec<Vec<CellView>>| {
         vec![DetailsView::Table(plain_table(columns, rows), more)]
     };
+    let texts = |texts: &[&str]| texts.iter().map(|text| CellView::text(*text)).collect();
+    let link = |url: &str| CellView::link(Link::new(url, page.url));
     match details {
         Details::Elements { items } => {
             vec![DetailsView::Elements(
-                element_views(items, screenshots),
+                element_views(items, page.screenshots),
                 more,
             )]
         }
         Details::Urls { items } => {
             let has_notes = items.iter().any(|item| item.note.is_some());
             let rows = items.iter().take(MAX_ITEMS).map(|item| {
-                let mut row = vec![item.url.clone()];
-                row.extend(has_notes.then(|| item.note.clone().unwrap_or_default()));
-                row
+                let note = item.note.clone().unwrap_or_default();
+                let note = has_notes.then(|| CellView::text(note));
+                [link(&item.url)].into_iter().chain(note).collect()
             });
             let columns: &[&str] = if has_notes {
                 &["URL", "Note"]
@@ -218,44 +314,49 @@ fn details_views(details: &Details, screenshots: &Screenshots) -> Vec<DetailsVie
         Details::Console { items } => {
             let rows = items.iter().take(MAX_ITEMS).map(|item| {
                 let place = match item.line {
-                    Some(line) => format!("{}:{}", item.url, line + 1),
-                    None => item.url.clone(),
+                    Some(line) => Link::to_position(&item.url, &(line + 1).to_string(), page.url),
+                    None => Link::new(&item.url, page.url),
                 };
-                vec![item.source.clone(), item.text.clone(), place]
+                vec![
+                    CellView::text(&item.source),
+                    CellView::text(&item.text),
+                    CellView::link(place),
+                ]
             });
             table(&["Source", "Message", "Location"], rows.collect())
         }
         Details::Values { items } => {
             let rows = items.iter().take(MAX_ITEMS);
-            let rows = rows.map(|item| vec![item.name.clone(), item.value.clone()]);
+            let rows = rows.map(|item| texts(&[&item.name, &item.value]));
             table(&["Name", "Value"], rows.collect())
         }
         Details::Table(text_table) => {
             let columns: Vec<&str> = text_table.columns.iter().map(String::as_str).collect();
-            let rows = text_table.rows.iter().take(MAX_ITEMS).cloned().collect();
-            table(&columns, rows)
+            let rows = text_table.rows.iter().take(MAX_ITEMS);
+            let rows = rows.map(|row| row.iter().map(CellView::text).collect());
+            table(&columns, rows.collect())
         }
         Details::Findings(findings) => {
-            vec![DetailsView::Table(typed_table(findings, screenshots), more)]
+            vec![DetailsView::Table(typed_table(findings, page), more)]
         }
         Details::Checklist { items } => {
             let row = |item: &ChecklistItem| {
                 let is_met = if item.is_met { "yes" } else { "no" };
-                vec![item.label.clone(), is_met.to_owned()]
+                texts(&[&item.label, is_met])
             };
             table(&["Condition", "Met"], items.iter().map(row).collect())
         }
         Details::Parts { items } => items
             .iter()
-            .flat_map(|part| details_views(part, screenshots))
+            .flat_map(|part| details_views(part, page))
             .collect(),
     }
 }
 
-fn plain_table(columns: &[&str], rows: Vec<Vec<String>>) -> TableView {
-    let row = |cells: Vec<String>| RowView {
+fn plain_table(columns: &[&str], rows: Vec<Vec<CellView>>) -> TableView {
+    let row = |cells: Vec<CellView>| RowView {
         is_sub: false,
-        cells: cells.into_iter().map(CellView::text).collect(),
+        cells,
     };
     TableView {
         columns: columns
@@ -266,13 +367,13 @@ fn plain_table(columns: &[&str], rows: Vec<Vec<String>>) -> TableView {
     }
 }
 
-fn typed_table(findings: &Findings, screenshots: &Screenshots) -> TableView {
+fn typed_table(findings: &Findings, page: &ShownPage) -> TableView {
     let is_number = |unit: Unit| matches!(unit, Unit::Bytes | Unit::Ms | Unit::Number);
     let mut rows = Vec::new();
     for row in findings.rows.iter().take(MAX_ITEMS) {
-        rows.push(typed_row(row, false, screenshots));
+        rows.push(typed_row(row, false, page));
         let subs = row.sub_rows.iter().take(MAX_ITEMS);
-        rows.extend(subs.map(|sub| typed_row(sub, true, screenshots)));
+        rows.extend(subs.map(|sub| typed_row(sub, true, page)));
     }
     let column = |column: &Column| (column.label.clone(), is_number(column.unit));
     TableView {
@@ -281,20 +382,18 @@ fn typed_table(findings: &Findings, screenshots: &Screenshots) -> TableView {
     }
 }
 
-fn typed_row(row: &Row, is_sub: bool, screenshots: &Screenshots) -> RowView {
+fn typed_row(row: &Row, is_sub: bool, page: &ShownPage) -> RowView {
     let cell = |cell: &Cell| match cell {
         Cell::Text(text) => CellView::text(text),
-        Cell::Url(url) => CellView::text(url),
+        Cell::Url(url) => CellView::link(Link::new(url, page.url)),
         Cell::Element(node) => CellView {
-            crop: screenshots.crop(node),
+            crop: page.screenshots.crop(node),
             ..CellView::text(&node.snippet)
         },
-        Cell::Source(place) => CellView::text(format!(
-            "{}:{}:{}",
-            place.url,
-            place.line + 1,
-            place.column + 1
-        )),
+        Cell::Source(place) => {
+            let position = format!("{}:{}", place.line + 1, place.column + 1);
+            CellView::link(Link::to_position(&place.url, &position, page.url))
+        }
         Cell::Bytes(size) => CellView::number(bytes(size.max(0.0) as u64)),
         Cell::Ms(time) => CellView::number(ms(*time)),
         Cell::Number(number) => CellView::number(format!("{}", (number * 1000.0).round() / 1000.0)),

@@ -4,8 +4,8 @@ use std::fmt;
 
 /// A text that is escaped when written into a page; parts between backticks become `<code>`
 /// elements.
-#[derive(Default)]
-pub(super) struct CodeText(pub(super) String);
+#[derive(Debug, Clone, Default)]
+pub struct CodeText(pub String);
 
 impl fmt::Display for CodeText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -36,10 +36,12 @@ pub struct Document<'a> {
 pub(super) static INLINED_HEAD: LazyLock<String> = LazyLock::new(|| {
     format!(
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; \
-         style-src 'sha256-{}'; script-src 'sha256-{}'\">\n<style>{STYLESHEET}</style>\n\
+         style-src 'sha256-{}'; script-src 'sha256-{}'\">\n\
+         <link rel=\"icon\" href=\"data:image/svg+xml;base64,{}\">\n<style>{STYLESHEET}</style>\n\
          <script type=\"module\">{SCRIPT}</script>",
         STANDARD.encode(Sha256::digest(STYLESHEET)),
-        STANDARD.encode(Sha256::digest(SCRIPT))
+        STANDARD.encode(Sha256::digest(SCRIPT)),
+        STANDARD.encode(ICON)
     )
 });
 

@@ -1,11 +1,48 @@
 //! The conditions under which a page was loaded, as rows of a table.
 
-use plumbline_model::report::{LocationMode, NetworkIsolation, Report};
+use plumbline_model::report::{
+    LocationConditions, LocationMode, NetworkConditions, NetworkIsolation, Report,
+};
 
-use super::figures::{ms, short_name};
+use super::figures::{date, ms, short_name};
+
+/// Returns the name and value of each condition that affects figures and that two audits must share
+/// to be comparable. The slowdown of the CPU is left out: it differs between hosts so that the
+/// device is equally fast on them.
+pub fn compared_conditions(report: &Report) -> Vec<(&'static str, String)> {
+    let conditions = &report.conditions;
+    let network = &conditions.network;
+    let mut rows = vec![
+        ("Device", conditions.device.name.clone()),
+        ("Network", short_name(&network.name).to_owned()),
+        ("Connection", connection(network)),
+        ("Location", location_text(&conditions.location)),
+        (
+            "CPU",
+            if conditions.cpu.limited_by_host {
+                "slower than the device"
+            } else {
+                "as fast as the device"
+            }
+            .to_owned(),
+        ),
+        (
+            "Network isolation",
+            match network.isolation {
+                Some(NetworkIsolation::Shared) => "none",
+                _ => "network namespace",
+            }
+            .to_owned(),
+        ),
+    ];
+    if let Some(browser) = &report.browser {
+        rows.push(("Browser", browser.product.clone()));
+    }
+    rows
+}
 
 /// Returns the name and value of each condition.
-pub(super) fn rows(report: &Report) -> Vec<(&'static str, String)> {
+pub(super) fn rows(report: &Report, made_at_ms: Option<i64>) -> Vec<(&'static str, String)> {
     let conditions = &report.conditions;
     let (cpu, network, location) = (&conditions.cpu, &conditions.network, &conditions.location);
     let mut rows = vec![("Requested URL", report.requested_url.clone())];
@@ -19,25 +56,8 @@ pub(super) fn rows(report: &Report) -> Vec<(&'static str, String)> {
     rows.extend([
         ("Device", conditions.device.name.clone()),
         ("Network", short_name(&network.name).to_owned()),
-        (
-            "Connection",
-            format!(
-                "{} down, {} up, {:.0} ms round trip",
-                rate(network.down_kbps),
-                rate(network.up_kbps),
-                network.rtt_ms
-            ),
-        ),
-        (
-            "Location",
-            match location.mode {
-                LocationMode::Agent => format!("{} (measured there)", location.name),
-                LocationMode::Simulated => format!(
-                    "{} (simulated: {:+.0} ms round trip)",
-                    location.name, location.added_rtt_ms
-                ),
-            },
-        ),
+        ("Connection", connection(network)),
+        ("Location", location_text(location)),
         (
             "CPU",
             match (cpu.limited_by_host, cpu.rate > 1.0) {
@@ -89,7 +109,42 @@ pub(super) fn rows(report: &Report) -> Vec<(&'static str, String)> {
             .collect();
         rows.push(("Visit duration", phases.join(", ")));
     }
+    if let Some(made_at_ms) = made_at_ms {
+        rows.push(("Date", date(made_at_ms)));
+    }
+    rows.push(("Report by", format!("Plumbline {}", crate::VERSION)));
     rows
+}
+
+fn connection(network: &NetworkConditions) -> String {
+    format!(
+        "{} down, {} up, {:.0} ms round trip",
+        rate(network.down_kbps),
+        rate(network.up_kbps),
+        network.rtt_ms
+    )
+}
+
+/// Describes the location, and whether the operator stated it.
+fn location_text(location: &LocationConditions) -> String {
+    let name = &location.name;
+    match (location.mode, location.is_stated) {
+        (LocationMode::Agent, Some(true)) => format!("{name} (measured there)"),
+        (LocationMode::Agent, Some(false)) => {
+            format!("{} (requested: {name})", location.label())
+        }
+        (LocationMode::Agent, None) => name.clone(),
+        (LocationMode::Simulated, is_stated) => {
+            let from = match is_stated {
+                Some(false) => "; the place of this machine is not stated",
+                _ => "",
+            };
+            format!(
+                "{name} (simulated: {:+.0} ms round trip{from})",
+                location.added_rtt_ms
+            )
+        }
+    }
 }
 
 fn rate(kbps: f64) -> String {

@@ -5,22 +5,20 @@
 //! by the points that fixing them would gain.
 
 use plumbline_model::category::CategoryResult;
-use plumbline_model::check::{
-    Cell, CheckResult, Details, ElementDetail, Findings, Row, Savings, Verdict,
-};
-use plumbline_model::report::{Metrics, Report};
-use plumbline_model::scoring::{MetricKind, PERFORMANCE_WEIGHTS};
+use plumbline_model::check::{Cell, CheckResult, Details, ElementDetail, Findings, Row};
+use plumbline_model::report::Report;
 
 use super::code_text::CodeText;
 use super::crops::Screenshots;
 use super::figures::{bytes, ms};
-use super::summary::{metric, value_text};
+use super::gain::{Gain, gain};
+use super::links::Link;
 
 /// A failed check that is worth fixing.
 pub(super) struct Fix {
     /// The link to the check further down the page.
     pub(super) anchor: String,
-    pub(super) title: String,
+    pub(super) title: CodeText,
     /// The gain and the title of each category: some checks count in two.
     pub(super) gains: Vec<(String, String)>,
     pub(super) summary: Option<CodeText>,
@@ -34,6 +32,8 @@ pub(super) struct Fix {
 pub(super) struct Item {
     /// An element, a URL, or a text such as a message.
     pub(super) text: String,
+    /// The target of the text, if it is a URL.
+    pub(super) href: Option<String>,
     pub(super) is_code: bool,
     /// Figures or remarks about the item.
     pub(super) note: String,
@@ -45,9 +45,17 @@ impl Item {
     fn code(text: impl Into<String>, note: impl Into<String>) -> Self {
         Self {
             text: text.into(),
+            href: None,
             is_code: true,
             note: note.into(),
             crop: None,
+        }
+    }
+
+    fn link(link: Link, note: impl Into<String>) -> Self {
+        Self {
+            href: link.href,
+            ..Self::code(link.text, note)
         }
     }
 
@@ -82,14 +90,15 @@ struct Candidate<'r> {
     check: &'r CheckResult,
     anchor: String,
     rank: Rank,
-    /// The share of the worst metric that would be saved; 0 for checks of other categories.
-    saved_share: f64,
-    points: f64,
+    /// The gain in all categories that the check counts in.
+    gain: Gain,
+    /// The gain and the title of each category.
     gains: Vec<(String, String)>,
 }
 
 pub(super) fn fixes(report: &Report, screenshots: &Screenshots) -> Vec<Fix> {
-    let fix = |candidate: Candidate| fix(candidate, screenshots);
+    let page_url = report.final_url.as_deref().unwrap_or_default();
+    let fix = |candidate: Candidate| fix(candidate, page_url, screenshots);
     candidates(report).into_iter().map(fix).collect()
 }
 
@@ -116,37 +125,17 @@ enum Rank {
 /// Returns the failed checks that are worth fixing, the most important first.
 fn candidates(report: &Report) -> Vec<Candidate<'_>> {
     let mut candidates: Vec<Candidate> = Vec::new();
-    // A category that is shown as a fraction has no points to gain.
-    let scored = report.categories.iter();
-    for category in scored.filter(|category| category.fraction.is_none()) {
-        let counted = category.checks.iter().filter(|c| c.score.is_some());
-        let weights: f64 = counted.map(|check| check.weight).sum();
+    for category in &report.categories {
         for check in &category.checks {
-            if check.verdict != Verdict::Fail {
-                continue;
-            }
-            if check.weight > 0.0 && weights > 0.0 {
-                let left = 1.0 - check.score.unwrap_or_default();
-                let points = check.weight * left / weights * 100.0;
-                let gain = Gain {
-                    points,
-                    saved_share: 0.0,
-                    text: points_text(points),
-                };
+            if let Some(gain) = gain(report, category, check) {
                 add(&mut candidates, category, check, gain);
-            } else if let Some(savings) = &check.savings {
-                let gain = performance_gain(report, savings);
-                if !gain.text.is_empty() {
-                    add(&mut candidates, category, check, gain);
-                }
             }
         }
     }
     candidates.sort_by(|a, b| {
         a.rank
             .cmp(&b.rank)
-            .then(b.saved_share.total_cmp(&a.saved_share))
-            .then(b.points.total_cmp(&a.points))
+            .then_with(|| Gain::largest_first(&a.gain, &b.gain))
     });
     let mut of_performance = 0;
     candidates.retain(|candidate| {
@@ -163,19 +152,14 @@ fn add<'r>(
     check: &'r CheckResult,
     gain: Gain,
 ) {
-    let Gain {
-        points,
-        saved_share,
-        text,
-    } = gain;
-    let gain = (text, category.title.clone());
+    let text = (gain.text.clone(), category.title.clone());
     match candidates
         .iter_mut()
         .find(|candidate| candidate.check.id == check.id)
     {
         Some(candidate) => {
-            candidate.points += points;
-            candidate.gains.push(gain);
+            candidate.gain.points += gain.points;
+            candidate.gains.push(text);
         }
         None => candidates.push(Candidate {
             check,
@@ -185,91 +169,16 @@ fn add<'r>(
                 "pwa" => Rank::Pwa,
                 _ => Rank::Other,
             },
-            saved_share,
-            points,
-            gains: vec![gain],
+            gain,
+            gains: vec![text],
         }),
     }
 }
 
-fn points_text(points: f64) -> String {
-    match points.round() as i64 {
-        0 => "less than 1 point".to_owned(),
-        1 => "+1 point".to_owned(),
-        points => format!("+{points} points"),
-    }
-}
-
-/// The possible gain from a fix.
-#[derive(Debug, Default)]
-struct Gain {
-    /// The points of the category's score.
-    points: f64,
-    /// The share of the worst metric that would be saved.
-    saved_share: f64,
-    text: String,
-}
-
-/// Returns the points that the performance score would gain if each metric improved by its savings,
-/// the share of the worst metric, and a description of the savings.
-fn performance_gain(report: &Report, savings: &Savings) -> Gain {
-    let Some(metrics) = &report.metrics else {
-        return Gain::default();
-    };
-    let mode = report.conditions.device.mode;
-    let (mut points, mut texts, mut saved_share) = (0.0, Vec::new(), 0.0);
-    let worst = worst_metric(metrics);
-    for (kind, name, saved) in [
-        (MetricKind::Fcp, "FCP", savings.fcp_ms),
-        (MetricKind::Lcp, "LCP", savings.lcp_ms),
-        (MetricKind::Tbt, "TBT", savings.tbt_ms),
-        (MetricKind::Cls, "CLS", savings.cls),
-    ] {
-        let (Some(current), Some(saved)) = (metric(metrics, kind), saved) else {
-            continue;
-        };
-        if Some(kind) == worst && current.value > 0.0 {
-            saved_share = (saved / current.value).clamp(0.0, 1.0);
-        }
-        let better = kind.score(mode, (current.value - saved).max(0.0));
-        let weight = PERFORMANCE_WEIGHTS.iter().find(|(other, _)| *other == kind);
-        points += (better - current.score).max(0.0) * weight.map_or(0.0, |(_, weight)| *weight);
-        let min_shown = if kind == MetricKind::Cls { 0.005 } else { 10.0 };
-        if saved >= min_shown {
-            texts.push(format!("{name} −{}", value_text(kind, saved)));
-        }
-    }
-    if let Some(wasted) = savings.wasted_bytes.filter(|wasted| *wasted >= 1000.0) {
-        texts.push(format!("−{}", bytes(wasted as u64)));
-    }
-    if points >= 0.5 {
-        texts.insert(0, points_text(points));
-    }
-    Gain {
-        points,
-        saved_share,
-        text: texts.join(", "),
-    }
-}
-
-/// Returns the metric with the lowest score of those that fixes can improve.
-fn worst_metric(metrics: &Metrics) -> Option<MetricKind> {
-    [
-        MetricKind::Lcp,
-        MetricKind::Fcp,
-        MetricKind::Tbt,
-        MetricKind::Cls,
-    ]
-    .into_iter()
-    .filter_map(|kind| Some((kind, metric(metrics, kind)?.score)))
-    .min_by(|(_, a), (_, b)| a.total_cmp(b))
-    .map(|(kind, _)| kind)
-}
-
-fn fix(candidate: Candidate<'_>, screenshots: &Screenshots) -> Fix {
+fn fix(candidate: Candidate<'_>, page_url: &str, screenshots: &Screenshots) -> Fix {
     let check = candidate.check;
     let details = check.details.as_ref().map(first_part);
-    let items = details.map_or_else(Vec::new, |details| items(details, screenshots));
+    let items = details.map_or_else(Vec::new, |details| items(details, page_url, screenshots));
     let total = match details {
         Some(Details::Checklist { .. }) | None => items.len(),
         Some(details) => details.len(),
@@ -277,7 +186,7 @@ fn fix(candidate: Candidate<'_>, screenshots: &Screenshots) -> Fix {
     let items = first_few(items);
     Fix {
         anchor: candidate.anchor,
-        title: check.title.clone(),
+        title: CodeText(check.title.clone()),
         gains: candidate.gains,
         summary: check.summary.clone().map(CodeText),
         fix: CodeText(check.fix.clone()),
@@ -299,7 +208,7 @@ fn first_few(items: Vec<Item>) -> Vec<Item> {
     pictured.take(MAX_PICTURED_ITEMS).collect()
 }
 
-fn items(details: &Details, screenshots: &Screenshots) -> Vec<Item> {
+fn items(details: &Details, page_url: &str, screenshots: &Screenshots) -> Vec<Item> {
     match details {
         Details::Elements { items } => {
             let element = |element: &ElementDetail| Item {
@@ -310,12 +219,15 @@ fn items(details: &Details, screenshots: &Screenshots) -> Vec<Item> {
         }
         Details::Urls { items } => items
             .iter()
-            .map(|item| Item::code(&item.url, item.note.clone().unwrap_or_default()))
+            .map(|item| {
+                let link = Link::new(&item.url, page_url);
+                Item::link(link, item.note.clone().unwrap_or_default())
+            })
             .collect(),
         Details::Findings(findings) => {
             let rows = findings.rows.iter();
             let rows = rows.take(MAX_EXAMINED_ITEMS);
-            rows.filter_map(|row| row_item(findings, row, screenshots))
+            rows.filter_map(|row| row_item(findings, row, page_url, screenshots))
                 .collect()
         }
         Details::Console { items } => items
@@ -358,15 +270,24 @@ fn first_part(details: &Details) -> &Details {
 }
 
 /// Converts a row: its first URL, element or text becomes the item, its figures the note.
-fn row_item(findings: &Findings, row: &Row, screenshots: &Screenshots) -> Option<Item> {
+fn row_item(
+    findings: &Findings,
+    row: &Row,
+    page_url: &str,
+    screenshots: &Screenshots,
+) -> Option<Item> {
     let cells = || row.cells.iter();
     let node = cells().find_map(|cell| match cell {
         Cell::Element(node) => Some(node),
         _ => None,
     });
     let address = cells().find_map(|cell| match cell {
-        Cell::Url(url) => Some(Item::code(url, "")),
-        Cell::Source(place) => Some(Item::code(format!("{}:{}", place.url, place.line + 1), "")),
+        Cell::Url(url) => Some(Item::link(Link::new(url, page_url), "")),
+        Cell::Source(place) => {
+            let position = (place.line + 1).to_string();
+            let link = Link::to_position(&place.url, &position, page_url);
+            Some(Item::link(link, ""))
+        }
         _ => None,
     });
     let element = || Some(Item::code(&node?.snippet, ""));
@@ -394,6 +315,7 @@ fn row_item(findings: &Findings, row: &Row, screenshots: &Screenshots) -> Option
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::check::Savings;
     use plumbline_model::report::Metric;
     use serde_json::json;
 

@@ -28,6 +28,10 @@ pub(super) struct WaterfallView {
     pub(super) thread: String,
     pub(super) work: Vec<WorkView>,
     pub(super) long_tasks: String,
+    /// Whether a bar shows a part without phases.
+    pub(super) has_unknown_phases: bool,
+    /// The same figures as traced on the host, if they differ.
+    pub(super) as_traced: Option<String>,
 }
 
 pub(super) struct MarkView {
@@ -101,10 +105,7 @@ pub(super) fn waterfall(media: &ReportMedia) -> WaterfallView {
             ms: ms(total),
         })
         .collect();
-    let descriptions: Vec<String> = work
-        .iter()
-        .map(|w| format!("{} {}", w.name, w.ms))
-        .collect();
+    let descriptions = work_texts(&thread.total_ms);
     let aria_label = format!("Main-thread activity: {}", descriptions.join(", "));
     let longest = thread
         .long_tasks
@@ -125,6 +126,7 @@ pub(super) fn waterfall(media: &ReportMedia) -> WaterfallView {
             })
             .collect(),
         kinds,
+        has_unknown_phases: media.requests.iter().any(charts::has_unknown_phases),
         summary: format!(
             "{}, {} transferred, {} render-blocking.",
             count(requests, "request", "requests"),
@@ -133,15 +135,48 @@ pub(super) fn waterfall(media: &ReportMedia) -> WaterfallView {
         ),
         thread: charts::main_thread(thread, axis, &aria_label),
         work,
-        long_tasks: match thread.long_tasks.len() {
-            0 => "No task took longer than 50 ms.".to_owned(),
-            many => format!(
-                "{} longer than 50 ms, the longest {}.",
-                count(many, "task took", "tasks took"),
-                ms(longest)
-            ),
+        long_tasks: {
+            let number = thread.long_task_count.max(thread.long_tasks.len());
+            let text = busy_text(&thread.total_ms, number, longest);
+            if thread.as_traced.is_some() {
+                text
+            } else {
+                format!("As traced: {text}")
+            }
         },
+        as_traced: thread.as_traced.map(|traced| {
+            format!(
+                "{} {}. These figures include the time in which others used the processor.",
+                busy_text(
+                    &traced.total_ms,
+                    traced.long_task_count,
+                    traced.longest_task_ms
+                ),
+                work_texts(&traced.total_ms).join(", ")
+            )
+        }),
     }
+}
+
+/// Describes how long the main thread was busy, and its long tasks.
+fn busy_text(total_ms: &[f64; WORK_KINDS.len()], long_tasks: usize, longest_ms: f64) -> String {
+    let busy = format!("Busy for {}.", ms(total_ms.iter().sum()));
+    match long_tasks {
+        0 => format!("{busy} No task took 50 ms or longer."),
+        number => format!(
+            "{busy} {} 50 ms or longer, the longest {}.",
+            count(number, "task took", "tasks took"),
+            ms(longest_ms)
+        ),
+    }
+}
+
+/// Returns the name and time of each kind of work.
+fn work_texts(total_ms: &[f64; WORK_KINDS.len()]) -> Vec<String> {
+    let named = WORK_KINDS.iter().zip(total_ms);
+    named
+        .map(|(name, total)| format!("{name} {}", ms(*total)))
+        .collect()
 }
 
 fn row(number: usize, request: &RequestEntry, axis: Axis) -> RowView {
@@ -200,7 +235,10 @@ fn facts(request: &RequestEntry) -> Vec<(String, String)> {
         "Uncompressed",
         Some(request.resource_bytes).filter(|b| *b > 0).map(bytes),
     );
-    fact("Priority", Some(request.priority.clone()));
+    fact(
+        "Priority",
+        Some(priority_name(&request.priority).to_owned()),
+    );
     fact("Protocol", Some(request.protocol.clone()));
     fact(
         "Method",
@@ -211,6 +249,15 @@ fn facts(request: &RequestEntry) -> Vec<(String, String)> {
         fact(name, Some(value.clone()));
     }
     facts
+}
+
+/// Returns the name of a priority in DevTools, which differs from that in the protocol.
+fn priority_name(priority: &str) -> &str {
+    match priority {
+        "VeryHigh" => "Highest",
+        "VeryLow" => "Lowest",
+        same => same,
+    }
 }
 
 /// Returns the file name of a URL, or its host if there is none.
@@ -258,6 +305,19 @@ pub(super) fn shares(shares: &[RequestTotals]) -> Vec<ShareView> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn priorities_have_the_names_of_devtools() {
+        for (priority, name) in [
+            ("VeryHigh", "Highest"),
+            ("High", "High"),
+            ("Medium", "Medium"),
+            ("Low", "Low"),
+            ("VeryLow", "Lowest"),
+        ] {
+            assert_eq!(priority_name(priority), name);
+        }
+    }
 
     #[test]
     fn a_request_is_named_after_its_file_or_its_host() {

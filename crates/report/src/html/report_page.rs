@@ -45,7 +45,7 @@ struct ReportTemplate<'a> {
     when: Option<String>,
     device: &'a str,
     network: &'a str,
-    location: &'a str,
+    location: String,
     failure: Option<FailureView>,
     headline: String,
     rings: Vec<Ring>,
@@ -74,14 +74,19 @@ struct FailureView {
     advice: &'static str,
 }
 
-/// Renders a report as a single file without external resources.
-pub fn standalone(report: &Report, media: Option<&ReportMedia>) -> Result<String, HtmlError> {
+/// Renders a report as a single file without external resources. `made_at_ms` is the time of the
+/// audit, in milliseconds since 1970.
+pub fn standalone(
+    report: &Report,
+    media: Option<&ReportMedia>,
+    made_at_ms: Option<i64>,
+) -> Result<String, HtmlError> {
     let page = ReportPage {
         report,
         media,
         is_unreachable: false,
         pictures: PictureSource::Inlined,
-        made_at_ms: None,
+        made_at_ms,
         actions: "",
         failure_note: "",
     };
@@ -133,7 +138,7 @@ fn template<'a>(page: &'a ReportPage<'a>) -> ReportTemplate<'a> {
     let fixes = fixes(report, &screenshots);
     let categories = report.categories.iter();
     let categories = categories
-        .map(|category| category_view(category, &screenshots))
+        .map(|category| category_view(report, category, &screenshots))
         .collect();
     let outline = media
         .zip(film::largest_content(report))
@@ -150,7 +155,7 @@ fn template<'a>(page: &'a ReportPage<'a>) -> ReportTemplate<'a> {
         when: page.made_at_ms.map(date),
         device: &conditions.device.name,
         network: &conditions.network.name,
-        location: &conditions.location.name,
+        location: conditions.location.label(),
         failure: report.error.as_ref().map(|failure| FailureView {
             code: failure.code.as_str(),
             message: failure.message.clone(),
@@ -177,7 +182,7 @@ fn template<'a>(page: &'a ReportPage<'a>) -> ReportTemplate<'a> {
         waterfall: media.map(load::waterfall),
         types: media.map_or_else(Vec::new, |media| load::shares(&media.by_type)),
         hosts: media.map_or_else(Vec::new, |media| load::shares(&media.by_host)),
-        environment: environment::rows(report),
+        environment: environment::rows(report, page.made_at_ms),
         warnings: report.warnings.clone(),
         is_unreachable: page.is_unreachable,
     }

@@ -12,6 +12,8 @@ pub(super) struct Ring {
     pub(super) label: &'static str,
     pub(super) href: Option<&'static str>,
     pub(super) svg: String,
+    /// Whether the ring is shown below the others: Lighthouse no longer has this category.
+    pub(super) is_secondary: bool,
     /// How far the score may be off, if that is known.
     pub(super) uncertainty: Option<String>,
 }
@@ -43,6 +45,7 @@ pub(super) fn rings(report: &Report) -> Vec<Ring> {
         label,
         href: is_linked.then_some(href),
         svg: charts::ring(label, score),
+        is_secondary: label == "PWA",
         uncertainty: uncertainty
             .filter(|_| label == "Performance" && score.is_some())
             .map(|points| format!("±\u{a0}{:.0}", points.max(1.0))),

@@ -188,10 +188,14 @@ fn audit_of(check: &CheckResult, is_performance: bool, pictures: &mut Pictures) 
         Verdict::Fail if is_performance && has_savings == Some(false) => Some(0.5),
         _ => check.score,
     };
+    let mut description = format!("{} {}", check.why, check.fix);
+    if let Some(url) = &check.learn_more {
+        description.push_str(&format!(" [Learn more]({url})."));
+    }
     let mut audit = json!({
         "id": check.id,
         "title": check.title,
-        "description": format!("{} {}", check.why, check.fix),
+        "description": description,
         "score": score,
         "scoreDisplayMode": mode,
     });

@@ -4,7 +4,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use plumbline_bundle::Bundle;
+use plumbline_bundle::{Bundle, FailedConnections};
 use plumbline_trace::{Exchange, ProtocolLog};
 use url::Url;
 
@@ -13,12 +13,14 @@ use url::Url;
 #[derive(Debug, Default)]
 pub(crate) struct Network {
     exchanges: Vec<Arc<Exchange>>,
+    failed_connections: FailedConnections,
 }
 
 /// A view of an exchange with the URL that it was redirected to. It dereferences to the exchange.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LoggedExchange<'a> {
     exchange: &'a Exchange,
+    failed_connections: &'a FailedConnections,
     pub(crate) redirect_url: Option<&'a str>,
 }
 
@@ -29,6 +31,7 @@ impl Network {
         let log = ProtocolLog::read(&bundle.log);
         Self {
             exchanges: log.map_or_else(|_| Vec::new(), |log| log.exchanges),
+            failed_connections: FailedConnections::of(bundle),
         }
     }
 
@@ -38,6 +41,7 @@ impl Network {
             let next = next.and_then(|index| self.exchanges.get(index));
             LoggedExchange {
                 exchange,
+                failed_connections: &self.failed_connections,
                 redirect_url: next.map(|next| next.url.as_str()),
             }
         })
@@ -76,13 +80,14 @@ impl LoggedExchange<'_> {
                 .is_some_and(|response| response.from_disk)
     }
 
-    /// Returns the browser's reason for an incomplete response.
+    /// Returns the reason for an incomplete response, as a browser without a proxy reports it.
     pub(crate) fn failure_text(&self) -> Option<String> {
         let failure = self.failure.as_ref()?;
         let error = failure.error_text.as_deref().unwrap_or_default();
+        let error = self.failed_connections.without_proxy(error, &self.url);
         Some(match &failure.blocked_reason {
             Some(reason) => format!("{error} ({reason})"),
-            None => error.to_owned(),
+            None => error,
         })
     }
 

@@ -69,6 +69,21 @@ impl Asset {
     }
 }
 
+/// `GET /favicon.ico`: the icon, for clients that request it without reading the page.
+pub(crate) async fn favicon() -> Response {
+    let headers = [
+        (
+            header::CONTENT_TYPE,
+            HeaderValue::from_static(Asset::Icon.media_type()),
+        ),
+        (
+            header::CACHE_CONTROL,
+            HeaderValue::from_static("public, max-age=86400"),
+        ),
+    ];
+    (headers, Asset::Icon.text()).into_response()
+}
+
 /// `GET /assets/{file}`: a static file. Its name changes with its content, so it may be cached for
 /// ever.
 pub(crate) async fn asset(Path(file): Path<String>) -> Result<Response, Failure> {

@@ -60,7 +60,11 @@ impl PageFrame {
         description: &str,
         main: &str,
     ) -> Result<String, HtmlError> {
-        self.document(title, description, &LINKS, main)
+        let head = match self {
+            Self::Shared => format!("{}\n<meta name=\"robots\" content=\"noindex\">", *LINKS),
+            _ => LINKS.clone(),
+        };
+        self.document(title, description, &head, main)
     }
 
     fn document(

@@ -56,12 +56,18 @@ pub(crate) fn routes() -> Router<SharedState> {
         .route("/audits/{id}/cancel", post(progress::cancel))
         .route("/reports/{id}", get(report::page))
         .route("/reports/{id}/share", post(report::share))
+        .route("/reports/{id}/export/{format}", get(report::export))
         .route("/reports/{id}/{picture}", get(report::picture))
         .route("/shared/{token}", get(report::shared))
+        .route(
+            "/shared/{token}/export/{format}",
+            get(report::shared_export),
+        )
         .route("/shared/{token}/{picture}", get(report::shared_picture))
         .route("/history", get(history::page))
         .route("/compare", get(compare::page))
         .route("/assets/{file}", get(assets::asset))
+        .route("/favicon.ico", get(assets::favicon))
 }
 
 impl Pages {

@@ -61,6 +61,7 @@ pub(super) fn report(text: &str) -> Report {
             name: text.to_owned(),
             mode: LocationMode::Agent,
             added_rtt_ms: 0.0,
+            is_stated: Some(true),
         },
         cpu: CpuConditions::default(),
     };

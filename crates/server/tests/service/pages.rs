@@ -87,6 +87,29 @@ async fn an_audit_is_started_followed_and_read() {
 }
 
 #[tokio::test]
+async fn the_form_is_prefilled_by_the_query() {
+    let rig = Rig::with_pages().await;
+    let cookie = sign_in(&rig, &rig.key).await;
+    let query = "/?url=https%3A%2F%2Fexample.com%2F&device=desktop&network=cable&location=teapot";
+    let request = get(query).header(
+        "Cookie",
+        &format!("{cookie}; plumbline_choice=pixel.wifi.eu"),
+    );
+    let start = rig.browse(&request).await;
+    for part in [
+        r#"value="https://example.com/""#,
+        " autofocus>",
+        r#"<option value="desktop" selected>"#,
+        r#"<option value="cable" selected>"#,
+        r#"<option value="eu" selected>"#,
+    ] {
+        assert!(start.text().contains(part), "{part}");
+    }
+    let icon = rig.browse(&get("/favicon.ico")).await;
+    assert_eq!(icon.header("content-type"), Some("image/svg+xml"));
+}
+
+#[tokio::test]
 async fn the_start_page_shows_why_an_audit_is_refused() {
     let rig = Rig::with_pages().await;
     let cookie = sign_in(&rig, &rig.key).await;

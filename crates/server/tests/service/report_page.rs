@@ -56,6 +56,50 @@ async fn a_report_is_private_until_it_is_shared() {
 }
 
 #[tokio::test]
+async fn a_report_can_be_downloaded_by_its_owner_and_by_those_with_the_link() {
+    let rig = Rig::with_pages().await;
+    let id = completed(&rig).await;
+    let path = format!("/reports/{id}");
+    let owner = sign_in(&rig, &rig.key).await;
+    let share = form(&format!("{path}/share"), "share=on").header("Cookie", &owner);
+    assert_eq!(rig.browse(&share).await.status, 303);
+    let page = rig.browse(&get(&path).header("Cookie", &owner)).await;
+    assert_eq!(page.header("x-robots-tag"), None);
+    let link = page.text().split("href=\"/shared/").nth(1).unwrap();
+    let link = format!("/shared/{}", link.split('"').next().unwrap());
+    let shared = rig.browse(&get(&link)).await;
+    assert_eq!(shared.header("x-robots-tag"), Some("noindex"));
+    assert!(
+        shared
+            .text()
+            .contains(r#"<meta name="robots" content="noindex">"#)
+    );
+    for format in ["json", "lighthouse", "har", "csv", "junit", "trace", "html"] {
+        for (page, base) in [(&page, &path), (&shared, &link)] {
+            let href = format!(r#"href="{base}/export/{format}" download"#);
+            assert!(page.text().contains(&href), "{href}");
+        }
+    }
+    let file = |base: &str, format: &str| get(&format!("{base}/export/{format}"));
+    for format in ["json", "html", "csv"] {
+        let of_owner = rig
+            .browse(&file(&path, format).header("Cookie", &owner))
+            .await;
+        assert_eq!(of_owner.status, 200, "{format}");
+        let disposition = of_owner.header("content-disposition").unwrap();
+        assert!(disposition.starts_with("attachment"), "{disposition}");
+        let of_guest = rig.browse(&file(&link, format)).await;
+        assert_eq!((of_guest.status, of_guest.text()), (200, of_owner.text()));
+        assert_eq!(of_guest.header("x-robots-tag"), Some("noindex"));
+        assert_eq!(rig.browse(&file(&path, format)).await.status, 303);
+    }
+    assert_eq!(rig.browse(&file(&link, "pdf")).await.status, 404);
+    let stopped = form(&format!("{path}/share"), "share=off").header("Cookie", &owner);
+    assert_eq!(rig.browse(&stopped).await.status, 303);
+    assert_eq!(rig.browse(&file(&link, "json")).await.status, 404);
+}
+
+#[tokio::test]
 async fn an_expired_link_is_not_found() {
     const DAY_MS: i64 = 24 * 60 * 60 * 1000;
     let rig = Rig::with_pages().await;

@@ -42,6 +42,8 @@ pub(super) struct RequestData {
 
 #[derive(Deserialize)]
 pub(super) struct Initiator {
+    #[serde(default, rename = "type")]
+    pub(super) kind: String,
     url: Option<String>,
     stack: Option<Stack>,
 }

@@ -42,6 +42,8 @@ pub struct Exchange {
     pub priority: String,
     /// True if Chromium considers the request same-site with the page.
     pub is_same_site: Option<bool>,
+    /// Kind of the initiator, in the protocol's terms: `parser`, `script`, `preload`, `other` …
+    pub initiator_kind: String,
     /// URL of the document or style sheet that caused the request, else of the innermost script on
     /// the stack.
     pub initiator_url: Option<String>,

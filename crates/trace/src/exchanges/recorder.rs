@@ -144,6 +144,10 @@ impl Exchanges {
                 exchange.redirected_to = Some(next);
             });
         }
+        let initiator_kind = sent
+            .initiator
+            .as_ref()
+            .map(|initiator| initiator.kind.clone());
         self.begin(Exchange {
             id: sent.request_id,
             url: sent.request.url,
@@ -157,6 +161,7 @@ impl Exchanges {
             priority: sent.request.initial_priority.clone(),
             initial_priority: sent.request.initial_priority,
             is_same_site: sent.request.is_same_site,
+            initiator_kind: initiator_kind.unwrap_or_default(),
             initiator_url: sent
                 .initiator
                 .and_then(|initiator| initiator.initiator_url()),

@@ -1,5 +1,6 @@
 //! The table of axe-core's rules. Weights and groups are Lighthouse 13.5's
-//! (core/config/default-config.js); the texts are our own.
+//! (core/config/default-config.js), and so is the version in the addresses of Deque's
+//! documentation; the texts are our own.
 
 use plumbline_model::category::Group;
 
@@ -21,6 +22,7 @@ macro_rules! rules {
                 id: $id,
                 title_pass: $title_pass,
                 title_fail: $title_fail,
+                learn_more: Some(concat!("https://dequeuniversity.com/rules/axe/4.13/", $id)),
                 run: |facts| judge(facts, $id, RuleMode::$mode),
                 doc: concat!(
                     "# What\n", $title_pass, ".\n",
@@ -137,7 +139,7 @@ rules! {
         why "Without a name a screen reader announces only \"button\"."
         fix "Add text to the button, or an `aria-label` if it has only an icon."
     "bypass" 7.0 Navigation Informative
-        "Repeated content can be skipped" "Repeated content can be skipped"
+        "Ways to skip repeated content" "Ways to skip repeated content"
         why "Keyboard users otherwise have to tab through the whole menu on every page."
         fix "Add a skip link, headings or a `<main>` landmark."
     "color-contrast" 7.0 Contrast Scored
@@ -157,11 +159,11 @@ rules! {
         why "Screen readers announce the title first, and it labels the tab and the entry in search results."
         fix "Add a `<title>` that describes the page and names the site."
     "duplicate-id-aria" 10.0 Aria Informative
-        "Ids referenced by ARIA are unique" "Ids referenced by ARIA are unique"
+        "Duplicate ids in ARIA references" "Duplicate ids in ARIA references"
         why "With duplicate ids assistive technology uses the first element, which may be the wrong one."
         fix "Make every id unique."
     "form-field-multiple-labels" 3.0 Names Informative
-        "No form field has multiple labels" "No form field has multiple labels"
+        "Form fields with multiple labels" "Form fields with multiple labels"
         why "Screen readers differ in whether they announce the first, the last or all labels."
         fix "Keep one `<label>` for each field."
     "frame-title" 7.0 Names Scored
@@ -249,7 +251,7 @@ rules! {
         why "Screen readers announce the cell without its header, or with a wrong one."
         fix "Reference the ids of `<th>` cells in the same table."
     "th-has-data-cells" 7.0 TablesAndLists Informative
-        "Table headers have data cells" "Table headers have data cells"
+        "Table headers without data cells" "Table headers without data cells"
         why "A header without data cells misleads screen reader users who navigate by cell."
         fix "Use `<td>` for cells that are not headers, or add the missing cells."
     "valid-lang" 7.0 Language Scored
@@ -257,7 +259,7 @@ rules! {
         why "Screen readers pronounce text with an invalid language incorrectly."
         fix "Use language codes of BCP 47 in every `lang` attribute."
     "video-caption" 10.0 AudioAndVideo Informative
-        "Videos have captions" "Videos have captions"
+        "Captions of videos" "Captions of videos"
         why "People who are deaf, or cannot turn on the sound, need captions to follow the video."
         fix "Add a `<track kind=\"captions\">`."
     "landmark-one-main" 3.0 GoodHabits Scored
@@ -277,23 +279,23 @@ rules! {
         why "Without a name an SVG with `role=img` is announced only as an image."
         fix "Add a `<title>` inside the SVG, or an `aria-label`."
     "table-duplicate-name" 0.0 GoodHabits Informative
-        "Table caption and summary differ" "Table caption and summary differ"
+        "Table captions that repeat the summary" "Table captions that repeat the summary"
         why "A screen reader reads the same text twice."
         fix "Name the table in the caption and explain it in the summary, or remove the summary."
     "empty-heading" 0.0 GoodHabits Informative
-        "Headings are not empty" "Headings are not empty"
+        "Empty headings" "Empty headings"
         why "Screen reader users navigate by headings; an empty one is confusing."
         fix "Add text to the heading, or use another element."
     "aria-allowed-role" 0.0 GoodHabits Informative
-        "ARIA roles are allowed on their elements" "ARIA roles are allowed on their elements"
+        "ARIA roles that their elements do not allow" "ARIA roles that their elements do not allow"
         why "A role that conflicts with its element confuses assistive technology."
         fix "Use an element that allows the role, or remove the role."
     "image-redundant-alt" 0.0 Names Informative
-        "Alternative text does not repeat adjacent text" "Alternative text does not repeat adjacent text"
+        "Redundant alternative text" "Redundant alternative text"
         why "A screen reader reads the same text twice."
         fix "Leave `alt` empty if the adjacent text says the same."
     "identical-links-same-purpose" 0.0 GoodHabits Informative
-        "Identical links have the same purpose" "Identical links have the same purpose"
+        "Identical links with different purposes" "Identical links with different purposes"
         why "In a list of links, identical texts with different targets cannot be distinguished."
         fix "Give links with different targets different texts."
     "label-content-name-mismatch" 0.0 Experimental Scored

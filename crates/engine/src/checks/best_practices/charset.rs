@@ -20,8 +20,9 @@ check! {
     /// # Source
     /// Lighthouse 13.5, `dobetterweb/charset`; the HTML standard on encoding declarations.
     id: "charset",
-    pass: "The page declares its character encoding",
-    fail: "The character encoding is declared too late or not at all",
+    pass: "Charset is declared",
+    fail: "Charset is declared too late or not at all",
+    learn: "https://developer.chrome.com/docs/lighthouse/best-practices/charset/",
     run: run,
 }
 

@@ -21,6 +21,7 @@ check! {
     id: "clickjacking-mitigation",
     pass: "Clickjacking protection by XFO or CSP",
     fail: "Clickjacking protection by XFO or CSP",
+    learn: "https://developer.chrome.com/docs/lighthouse/best-practices/clickjacking-mitigation",
     run: run,
 }
 

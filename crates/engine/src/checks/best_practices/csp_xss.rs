@@ -25,6 +25,7 @@ check! {
     id: "csp-xss",
     pass: "Content Security Policy against XSS attacks",
     fail: "Content Security Policy against XSS attacks",
+    learn: "https://developer.chrome.com/docs/lighthouse/best-practices/csp-xss/",
     run: run,
 }
 

@@ -22,6 +22,7 @@ check! {
     id: "deprecations",
     pass: "No deprecated APIs",
     fail: "Deprecated APIs are used",
+    learn: "https://developer.chrome.com/docs/lighthouse/best-practices/deprecations/",
     run: run,
 }
 

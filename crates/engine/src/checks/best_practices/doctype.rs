@@ -17,8 +17,9 @@ check! {
     /// # Source
     /// Lighthouse 13.5, `dobetterweb/doctype`; the HTML standard on quirks mode.
     id: "doctype",
-    pass: "The document has the HTML doctype",
-    fail: "The document lacks the HTML doctype",
+    pass: "HTML doctype",
+    fail: "No HTML doctype",
+    learn: "https://developer.chrome.com/docs/lighthouse/best-practices/doctype/",
     run: run,
 }
 

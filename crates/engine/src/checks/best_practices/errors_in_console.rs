@@ -1,3 +1,4 @@
+use plumbline_bundle::FailedConnections;
 use plumbline_model::check::{ConsoleLine, Details};
 
 use crate::checks::{Outcome, check, count};
@@ -13,7 +14,8 @@ check! {
     ///
     /// # Scored
     /// Fails when the console has an error. Requests blocked by the auditing tool itself do not
-    /// count.
+    /// count. A failed connection has the error that a visitor gets, not that of the proxy through
+    /// which the page was loaded.
     ///
     /// # Fix
     /// Fix the listed errors; each names its source.
@@ -21,8 +23,9 @@ check! {
     /// # Source
     /// Lighthouse 13.5, `errors-in-console`.
     id: "errors-in-console",
-    pass: "No errors in the console",
-    fail: "Errors in the console",
+    pass: "No browser errors in the console",
+    fail: "Browser errors in the console",
+    learn: "https://developer.chrome.com/docs/lighthouse/best-practices/errors-in-console/",
     run: run,
 }
 
@@ -33,6 +36,7 @@ const MAX_CHARS: usize = 10 * 1024;
 
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let console = facts.get::<Console>()?;
+    let connections = facts.get::<FailedConnections>()?;
     let mut items: Vec<ConsoleLine> = console
         .0
         .iter()
@@ -40,7 +44,11 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         .take(MAX_LINES)
         .filter(|entry| !entry.text.contains("ERR_BLOCKED_BY_CLIENT.Inspector"))
         .map(|entry| ConsoleLine {
-            text: entry.text.chars().take(MAX_CHARS).collect(),
+            text: connections
+                .without_proxy(&entry.text, &entry.url)
+                .chars()
+                .take(MAX_CHARS)
+                .collect(),
             source: entry.source.clone(),
             url: entry.url.clone(),
             line: entry.line,
@@ -80,6 +88,20 @@ mod tests {
             Visit::new().with("console", "[]").verdict(CHECK),
             Verdict::Pass
         );
+    }
+
+    #[test]
+    fn a_failed_connection_has_the_error_that_a_visitor_gets() {
+        let console = r#"[{"source": "network", "level": "error", "url": "https://gone.test/a.js",
+            "text": "Failed to load resource: net::ERR_SOCKS_CONNECTION_FAILED"}]"#;
+        let failed = r#"[{"host": "gone.test", "port": 443, "error": "ERR_NAME_NOT_RESOLVED"}]"#;
+        let outcome = Visit::new()
+            .with("console", console)
+            .with("failedConnections", failed)
+            .judge(CHECK);
+        let details = serde_json::to_string(&outcome.details).unwrap();
+        assert!(details.contains("net::ERR_NAME_NOT_RESOLVED"), "{details}");
+        assert!(!details.contains("SOCKS"), "{details}");
     }
 
     #[test]

@@ -20,6 +20,7 @@ check! {
     id: "geolocation-on-start",
     pass: "No geolocation prompt on page load",
     fail: "Geolocation is requested on page load",
+    learn: "https://developer.chrome.com/docs/lighthouse/best-practices/geolocation-on-start/",
     run: |facts| requested_on_start(facts, "geolocation"),
 }
 

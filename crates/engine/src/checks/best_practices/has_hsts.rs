@@ -22,6 +22,7 @@ check! {
     id: "has-hsts",
     pass: "HSTS policy",
     fail: "HSTS policy",
+    learn: "https://developer.chrome.com/docs/lighthouse/best-practices/has-hsts",
     run: run,
 }
 

@@ -22,6 +22,7 @@ check! {
     id: "image-aspect-ratio",
     pass: "Images have the correct aspect ratio",
     fail: "Images have an incorrect aspect ratio",
+    learn: "https://developer.chrome.com/docs/lighthouse/best-practices/image-aspect-ratio/",
     run: run,
 }
 

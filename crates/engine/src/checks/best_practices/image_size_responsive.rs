@@ -26,6 +26,7 @@ check! {
     id: "image-size-responsive",
     pass: "Images have an appropriate resolution",
     fail: "Images have a low resolution",
+    learn: "https://web.dev/articles/serve-responsive-images",
     run: run,
 }
 

@@ -23,6 +23,7 @@ check! {
     id: "is-on-https",
     pass: "Uses HTTPS",
     fail: "Does not use HTTPS for all requests",
+    learn: "https://developer.chrome.com/docs/lighthouse/pwa/is-on-https/",
     run: run,
 }
 

@@ -21,6 +21,7 @@ check! {
     id: "js-libraries",
     pass: "Detected JavaScript libraries",
     fail: "Detected JavaScript libraries",
+    learn: "https://developer.chrome.com/docs/lighthouse/best-practices/js-libraries/",
     run: run,
 }
 

@@ -21,6 +21,7 @@ check! {
     id: "notification-on-start",
     pass: "No notification prompt on page load",
     fail: "Notification permission is requested on page load",
+    learn: "https://developer.chrome.com/docs/lighthouse/best-practices/notification-on-start/",
     run: |facts| requested_on_start(facts, "notification permission"),
 }
 

@@ -23,6 +23,7 @@ check! {
     id: "origin-isolation",
     pass: "Origin isolation with COOP",
     fail: "Origin isolation with COOP",
+    learn: "https://web.dev/articles/why-coop-coep#coop",
     run: run,
 }
 

@@ -22,6 +22,7 @@ check! {
     id: "paste-preventing-inputs",
     pass: "Input fields allow pasting",
     fail: "Input fields prevent pasting",
+    learn: "https://developer.chrome.com/docs/lighthouse/best-practices/paste-preventing-inputs/",
     run: run,
 }
 

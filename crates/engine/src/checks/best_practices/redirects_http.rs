@@ -22,6 +22,7 @@ check! {
     id: "redirects-http",
     pass: "HTTP is redirected to HTTPS",
     fail: "HTTP is not redirected to HTTPS",
+    learn: "https://developer.chrome.com/docs/lighthouse/pwa/redirects-http/",
     run: run,
 }
 

@@ -23,6 +23,7 @@ check! {
     id: "third-party-cookies",
     pass: "No third-party cookies",
     fail: "Third-party cookies are used",
+    learn: "https://privacysandbox.google.com/cookies/prepare/overview",
     run: run,
 }
 

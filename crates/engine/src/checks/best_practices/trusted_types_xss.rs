@@ -22,6 +22,7 @@ check! {
     id: "trusted-types-xss",
     pass: "Protection against DOM-based XSS with Trusted Types",
     fail: "Protection against DOM-based XSS with Trusted Types",
+    learn: "https://developer.chrome.com/docs/lighthouse/best-practices/trusted-types-xss",
     run: run,
 }
 

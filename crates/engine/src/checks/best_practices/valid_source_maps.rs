@@ -23,8 +23,9 @@ check! {
     /// Lighthouse 13.5, `valid-source-maps`; first-party scripts are those of the page's
     /// organisation.
     id: "valid-source-maps",
-    pass: "Large scripts have source maps",
-    fail: "Large scripts lack source maps",
+    pass: "Source maps for large scripts",
+    fail: "Missing source maps for large scripts",
+    learn: "https://developer.chrome.com/docs/devtools/javascript/source-maps/",
     run: run,
 }
 

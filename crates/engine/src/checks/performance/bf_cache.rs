@@ -23,6 +23,7 @@ check! {
     id: "bf-cache",
     pass: "Back/forward cache works",
     fail: "Back/forward cache does not work",
+    learn: "https://developer.chrome.com/docs/lighthouse/performance/bf-cache/",
     run: run,
 }
 

@@ -31,6 +31,7 @@ check! {
     id: "bootup-time",
     pass: "JavaScript execution time is low",
     fail: "JavaScript execution time is high",
+    learn: "https://developer.chrome.com/docs/lighthouse/performance/bootup-time/",
     run: run,
 }
 
@@ -52,7 +53,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let trace = facts.get::<Trace>()?;
     let scripts = facts.get::<ScriptUrls>()?;
     let work = facts.get::<DeviceWork>()?;
-    let mut listed = script_times(&work.0, &scripts);
+    let mut listed = script_times(&work.spans, &scripts);
     listed.retain(|(_, spent)| spent.total_ms >= LISTED_FROM_MS);
     if listed.is_empty() {
         return Ok(Outcome::not_applicable());
@@ -84,7 +85,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     };
     let outcome = outcome.with_figure(bootup_ms, Unit::Ms);
     Ok(outcome.with(table.into()).with_savings(Savings {
-        tbt_ms: blocked_by_scripts_ms(&trace, &work.0, facts.get::<Measured>()?.as_ref()),
+        tbt_ms: blocked_by_scripts_ms(&trace, &work.spans, facts.get::<Measured>()?.as_ref()),
         ..Savings::default()
     }))
 }

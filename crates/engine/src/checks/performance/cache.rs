@@ -28,8 +28,9 @@ check! {
     /// which files are requested again is Chrome's of 2017, as used there. `Expires` is read
     /// regardless of the case of its name, and relative to the response's own `Date`.
     id: "cache-insight",
-    pass: "Cache lifetimes are long enough",
-    fail: "Cache lifetimes are too short",
+    pass: "Efficient cache lifetimes",
+    fail: "Inefficient cache lifetimes",
+    learn: "https://developer.chrome.com/docs/performance/insights/cache",
     run: run,
 }
 

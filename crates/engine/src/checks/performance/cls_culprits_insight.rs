@@ -24,7 +24,8 @@ check! {
     /// Lighthouse 13.5, `cls-culprits-insight` (trace_engine, insights/CLSCulprits.js).
     id: "cls-culprits-insight",
     pass: "Layout shift culprits",
-    fail: "Content shifts while the page loads",
+    fail: "Layout shift culprits",
+    learn: "https://developer.chrome.com/docs/performance/insights/cls-culprit",
     run: run,
 }
 
@@ -49,7 +50,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let details = Details::parts(tables);
     let windows = count(clusters.0.len(), "window", "windows");
     let outcome = match clusters.worst() {
-        None => Outcome::pass(),
+        None => Outcome::pass().with_summary("Nothing shifted."),
         Some(worst) => {
             let summary = format!("{windows} of layout shifts; the worst scores {worst:.3}.");
             if worst < POOR {

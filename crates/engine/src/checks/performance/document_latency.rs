@@ -26,6 +26,7 @@ check! {
     id: "document-latency-insight",
     pass: "Document request latency is low",
     fail: "Document request latency is high",
+    learn: "https://developer.chrome.com/docs/performance/insights/document-latency",
     run: run,
 }
 

@@ -2,7 +2,7 @@ use plumbline_model::check::{Cell, Findings, Row, Savings, Unit};
 use plumbline_trace::{DomSize, LargeUpdate, Trace, UpdateKind};
 
 use super::element_cell;
-use crate::checks::{Outcome, check};
+use crate::checks::{Outcome, check, count};
 use crate::facts::{Facts, Missing};
 
 check! {
@@ -26,7 +26,8 @@ check! {
     /// Lighthouse 13.5, `dom-size-insight` (trace_engine, insights/DOMSize.js).
     id: "dom-size-insight",
     pass: "DOM size",
-    fail: "The DOM is large",
+    fail: "DOM size",
+    learn: "https://developer.chrome.com/docs/performance/insights/dom-size",
     run: run,
 }
 
@@ -71,7 +72,12 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let outcome = match slow {
         0 => Outcome::pass().with_summary(summary),
         _ => Outcome::informative(format!(
-            "{summary} {slow} style or layout updates took 40 ms or more."
+            "{summary} {} 40 ms or more.",
+            count(
+                slow,
+                "style or layout update took",
+                "style or layout updates took"
+            )
         )),
     };
     let outcome = outcome.with_figure(size.elements, Unit::Number);

@@ -27,8 +27,9 @@ check! {
     /// insights/DuplicatedJavaScript and extras/ScriptDuplication. Unlike there, an empty file does
     /// not hide the other files of its package.
     id: "duplicated-javascript-insight",
-    pass: "No duplicate modules",
-    fail: "Duplicate modules",
+    pass: "No duplicated JavaScript",
+    fail: "Duplicated JavaScript",
+    learn: "https://developer.chrome.com/docs/performance/insights/duplicated-javascript",
     run: run,
 }
 

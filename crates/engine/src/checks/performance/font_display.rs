@@ -21,8 +21,9 @@ check! {
     /// # Source
     /// Lighthouse 13.5, `font-display-insight`; trace engine, insights/FontDisplay.
     id: "font-display-insight",
-    pass: "Text stays visible while fonts load",
-    fail: "Text is hidden while fonts load",
+    pass: "Font display keeps text visible",
+    fail: "Font display hides text",
+    learn: "https://developer.chrome.com/docs/performance/insights/font-display",
     run: run,
 }
 

@@ -6,7 +6,7 @@ use plumbline_trace::{CodeLocation, ForcedReflow, Trace};
 
 use super::format_duration;
 use crate::checks::{Outcome, check};
-use crate::facts::{Facts, Missing};
+use crate::facts::{DeviceWork, Facts, Missing};
 use crate::metrics::processor::Processor;
 
 check! {
@@ -30,8 +30,9 @@ check! {
     /// threshold is applied to times without slowdown. It also counts layout that overlaps script
     /// parsing on another thread; here the script has to run on the same thread.
     id: "forced-reflow-insight",
-    pass: "No long forced reflows",
-    fail: "Forced reflows",
+    pass: "No long forced reflow",
+    fail: "Forced reflow",
+    learn: "https://developer.chrome.com/docs/performance/insights/forced-reflow",
     run: run,
 }
 
@@ -57,14 +58,16 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     if reflows.is_empty() {
         return Ok(Outcome::pass());
     }
+    let work = facts.get::<DeviceWork>()?;
+    let on_device_us = |reflow: &ForcedReflow| reflow.dur_us * work.factor_at(reflow.start_us);
     let locations = locations(
         reflows
             .iter()
-            .map(|reflow| (reflow.place.as_ref(), reflow.dur_us)),
+            .map(|reflow| (reflow.place.as_ref(), on_device_us(reflow))),
     );
     let functions = reflows
         .iter()
-        .filter_map(|reflow| Some((Some(reflow.called.as_ref()?), reflow.dur_us)));
+        .filter_map(|reflow| Some((Some(reflow.called.as_ref()?), on_device_us(reflow))));
     let mut top: Option<ReflowLocation> = None;
     for function in self::locations(functions) {
         if top
@@ -74,7 +77,8 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
             top = Some(function);
         }
     }
-    let total_ms = reflows.iter().map(|reflow| reflow.dur_us).sum::<f64>() / 1000.0;
+    let total_us: f64 = reflows.iter().map(|reflow| on_device_us(reflow)).sum();
+    let total_ms = total_us / 1000.0;
     let tables = top.into_iter().map(|top| table("Top function call", [top]));
     let details = Details::parts(tables.chain([table("Source", locations)]));
     Ok(Outcome::fail(format!(

@@ -26,8 +26,9 @@ check! {
     /// paints about 4,000 CSS pixels below the viewport; in Lighthouse's emulation that distance is
     /// multiplied by the device pixel ratio. Images in the difference are judged by their elements.
     id: "image-delivery-insight",
-    pass: "Images are delivered efficiently",
-    fail: "Image delivery can be improved",
+    pass: "Image delivery is efficient",
+    fail: "Image delivery is inefficient",
+    learn: "https://developer.chrome.com/docs/performance/insights/image-delivery",
     run: run,
 }
 

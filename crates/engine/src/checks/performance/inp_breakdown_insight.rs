@@ -25,7 +25,8 @@ check! {
     /// Lighthouse 13.5, `inp-breakdown-insight` (trace_engine, insights/INPBreakdown.js).
     id: "inp-breakdown-insight",
     pass: "INP breakdown",
-    fail: "Interactions are slow",
+    fail: "INP breakdown",
+    learn: "https://developer.chrome.com/docs/performance/insights/inp-breakdown",
     run: run,
 }
 

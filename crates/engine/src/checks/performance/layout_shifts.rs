@@ -23,7 +23,8 @@ check! {
     /// Lighthouse 13.5, `layout-shifts`.
     id: "layout-shifts",
     pass: "Largest layout shifts",
-    fail: "Large layout shifts",
+    fail: "Largest layout shifts",
+    learn: "https://web.dev/articles/optimize-cls",
     run: run,
 }
 

@@ -26,7 +26,8 @@ check! {
     /// Lighthouse 13.5, `lcp-breakdown-insight` (trace_engine, insights/LCPBreakdown.js).
     id: "lcp-breakdown-insight",
     pass: "LCP breakdown",
-    fail: "Largest Contentful Paint is slow",
+    fail: "LCP breakdown",
+    learn: "https://developer.chrome.com/docs/performance/insights/lcp-breakdown",
     run: run,
 }
 

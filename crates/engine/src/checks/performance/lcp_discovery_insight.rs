@@ -23,8 +23,9 @@ check! {
     /// # Source
     /// Lighthouse 13.5, `lcp-discovery-insight` (trace_engine, insights/LCPDiscovery.js).
     id: "lcp-discovery-insight",
-    pass: "The LCP image is requested early",
-    fail: "The LCP image is requested late",
+    pass: "LCP request discovery is early",
+    fail: "LCP request discovery is late",
+    learn: "https://developer.chrome.com/docs/performance/insights/lcp-discovery",
     run: run,
 }
 

@@ -24,8 +24,9 @@ check! {
     /// Lighthouse 13.5, `legacy-javascript-insight`; trace engine, insights/LegacyJavaScript;
     /// legacy-javascript 0.0.1.
     id: "legacy-javascript-insight",
-    pass: "Scripts are built for current browsers",
-    fail: "Scripts ship polyfills that current browsers do not need",
+    pass: "No legacy JavaScript",
+    fail: "Legacy JavaScript",
+    learn: "https://developer.chrome.com/docs/performance/insights/legacy-javascript",
     run: run,
 }
 

@@ -5,7 +5,6 @@ use super::attribution_cell;
 use crate::checks::{Outcome, check, count};
 use crate::facts::{DeviceWork, Facts, Missing, ScriptUrls};
 use crate::metrics::Measured;
-use crate::metrics::tbt::BLOCKING_MS;
 
 check! {
     /// # What
@@ -16,7 +15,7 @@ check! {
     /// While a task runs the main thread can neither handle input nor paint.
     ///
     /// # Scored
-    /// Informative. Lists up to 20 tasks of 50 ms or more. Not applicable without any.
+    /// Informative. Counts tasks of 50 ms or more, and lists up to 20. Not applicable without any.
     ///
     /// # Fix
     /// Load less JavaScript, split long tasks (`scheduler.yield()`), and move work to a worker.
@@ -27,6 +26,7 @@ check! {
     id: "long-tasks",
     pass: "Long main-thread tasks",
     fail: "Long main-thread tasks",
+    learn: "https://web.dev/articles/optimize-long-tasks",
     run: run,
 }
 
@@ -36,16 +36,13 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let trace = facts.get::<Trace>()?;
     let scripts = facts.get::<ScriptUrls>()?;
     let work = facts.get::<DeviceWork>()?;
-    let is_long = |work: &&WorkSpan| {
-        work.parent.is_none() && !work.is_unended && work.duration_us() >= BLOCKING_MS * 1000.0
-    };
-    let mut long: Vec<&WorkSpan> = work.0.iter().filter(is_long).collect();
+    let mut long: Vec<&WorkSpan> = work.long_tasks().collect();
     if long.is_empty() {
         return Ok(Outcome::not_applicable());
     }
     long.sort_by(|a, b| b.duration_us().total_cmp(&a.duration_us()));
-    long.truncate(LISTED);
     let summary = format!("{} found.", count(long.len(), "long task", "long tasks"));
+    long.truncate(LISTED);
     let table = Findings::new([
         ("url", "URL", Unit::Url),
         ("startTime", "Start", Unit::Ms),
@@ -71,8 +68,10 @@ mod tests {
     use plumbline_model::check::Verdict;
 
     use super::CHECK;
+    use crate::checks::performance::mainthread_work_breakdown;
     use crate::checks::performance::page_load::PageLoad;
     use crate::checks::testing::verdict_without_evidence;
+    use crate::media::report_media;
 
     #[test]
     fn the_longest_tasks_come_first_with_the_script_that_ran() {
@@ -94,6 +93,32 @@ mod tests {
         let disturbed = |until_ms| task().with_contention(510, until_ms).judge(CHECK).verdict;
         assert_eq!(disturbed(549), Verdict::Informative);
         assert_eq!(disturbed(551), Verdict::NotApplicable);
+    }
+
+    #[test]
+    fn the_chart_of_the_main_thread_has_the_figures_of_the_checks() {
+        let load = || {
+            PageLoad::new()
+                .task(500, 90, "https://a.test/a.js")
+                .task(700, 90, "https://a.test/a.js")
+                .with_contention(510, 555)
+                .visit()
+        };
+        let shown = report_media(&load().bundle()).unwrap().main_thread;
+        assert_eq!(shown.long_tasks, [(700.0, 90.0)]);
+        assert_eq!(shown.long_task_count, 1);
+        let summary = load().judge(CHECK).summary;
+        assert_eq!(summary.as_deref(), Some("1 long task found."));
+        let work = load().judge(mainthread_work_breakdown::CHECK).figure;
+        assert_eq!(
+            work.unwrap().value.round(),
+            shown.total_ms.iter().sum::<f64>()
+        );
+        let drawn: u32 = shown.slices.iter().flatten().sum();
+        assert!((134..=136).contains(&drawn), "{drawn} ms are drawn");
+        let traced = shown.as_traced.unwrap();
+        assert_eq!(traced.long_task_count, 2);
+        assert_eq!(traced.total_ms.iter().sum::<f64>(), 180.0);
     }
 
     #[test]

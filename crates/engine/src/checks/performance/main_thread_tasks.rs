@@ -31,7 +31,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let trace = facts.get::<Trace>()?;
     let work = facts.get::<DeviceWork>()?;
     let is_listed = |work: &&WorkSpan| work.parent.is_none() && work.duration_us() > MIN_LISTED_US;
-    let tasks: Vec<&WorkSpan> = work.0.iter().filter(is_listed).collect();
+    let tasks: Vec<&WorkSpan> = work.spans.iter().filter(is_listed).collect();
     let table = Findings::new([
         ("startTime", "Start", Unit::Ms),
         ("duration", "Duration", Unit::Ms),

@@ -27,6 +27,7 @@ check! {
     id: "mainthread-work-breakdown",
     pass: "Main-thread work is low",
     fail: "Main-thread work is high",
+    learn: "https://developer.chrome.com/docs/lighthouse/performance/mainthread-work-breakdown/",
     run: run,
 }
 
@@ -51,7 +52,7 @@ fn label(kind: WorkKind) -> &'static str {
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let work = facts.get::<DeviceWork>()?;
     let mut kinds: Vec<(WorkKind, f64)> = Vec::new();
-    for work in &work.0 {
+    for work in &work.spans {
         let self_ms = work.self_us / 1000.0;
         match kinds.iter_mut().find(|(kind, _)| *kind == work.kind) {
             Some((_, total_ms)) => *total_ms += self_ms,

@@ -27,8 +27,9 @@ check! {
     /// Lighthouse 13.5, `modern-http-insight`; trace engine, insights/ModernHTTP. No savings are
     /// estimated: that would require a simulation of the load.
     id: "modern-http-insight",
-    pass: "Files are served over HTTP/2 or later",
-    fail: "Files are served over HTTP/1.1",
+    pass: "Modern HTTP (HTTP/2 or later)",
+    fail: "Outdated HTTP (HTTP/1.1)",
+    learn: "https://developer.chrome.com/docs/performance/insights/modern-http",
     run: run,
 }
 

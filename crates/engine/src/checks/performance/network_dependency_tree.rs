@@ -32,8 +32,9 @@ check! {
     /// insights/NetworkDependencyTree. Dependencies are derived from initiators and from the main
     /// thread's tasks between requests (lantern/graph).
     id: "network-dependency-tree-insight",
-    pass: "Critical requests are not chained",
-    fail: "Critical requests are chained",
+    pass: "Network dependency tree has no chains",
+    fail: "Network dependency tree has chains",
+    learn: "https://developer.chrome.com/docs/performance/insights/network-dependency-tree",
     run: run,
 }
 

@@ -23,6 +23,7 @@ check! {
     id: "non-composited-animations",
     pass: "Non-composited animations",
     fail: "Non-composited animations",
+    learn: "https://developer.chrome.com/docs/lighthouse/performance/non-composited-animations/",
     run: run,
 }
 

@@ -317,6 +317,10 @@ impl PageLoad {
     }
 
     pub(super) fn judge(self, check: Check) -> Outcome {
+        self.visit().judge(check)
+    }
+
+    pub(super) fn visit(self) -> Visit {
         let conditions = conditions_slowed_by(self.slowed_by);
         let scheduler = self.scheduler();
         let mut visit = Visit::to(PAGE).trace(&Value::Array(self.events));
@@ -330,8 +334,6 @@ impl PageLoad {
         if self.is_paced || !self.samples.is_empty() {
             visit = visit.with("scheduler", &scheduler.to_string());
         }
-        visit
-            .with("conditions", &conditions.to_string())
-            .judge(check)
+        visit.with("conditions", &conditions.to_string())
     }
 }

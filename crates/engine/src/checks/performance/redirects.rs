@@ -22,8 +22,9 @@ check! {
     /// # Source
     /// Lighthouse 13.5, `redirects`; times as observed.
     id: "redirects",
-    pass: "The document request is not redirected",
-    fail: "The document request is redirected",
+    pass: "No page redirects",
+    fail: "Page redirects",
+    learn: "https://developer.chrome.com/docs/lighthouse/performance/redirects/",
     run: run,
 }
 

@@ -29,6 +29,7 @@ check! {
     id: "render-blocking-insight",
     pass: "No render-blocking requests",
     fail: "Render-blocking requests",
+    learn: "https://developer.chrome.com/docs/performance/insights/render-blocking",
     run: run,
 }
 

@@ -22,8 +22,9 @@ check! {
     /// # Source
     /// Lighthouse 13.5, `server-response-time`.
     id: "server-response-time",
-    pass: "The server responds quickly",
-    fail: "The server responds slowly",
+    pass: "Server response time is short",
+    fail: "Server response time is long",
+    learn: "https://developer.chrome.com/docs/lighthouse/performance/time-to-first-byte/",
     run: run,
 }
 

@@ -28,8 +28,9 @@ check! {
     /// # Source
     /// Lighthouse 13.5, `third-parties-insight`; owners of hosts from third-party-web.
     id: "third-parties-insight",
-    pass: "Third parties on this page",
-    fail: "Third parties on this page",
+    pass: "Third parties",
+    fail: "Third parties",
+    learn: "https://developer.chrome.com/docs/performance/insights/third-parties",
     run: run,
 }
 
@@ -49,12 +50,12 @@ impl ThirdParty {
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let trace = facts.get::<Trace>()?;
     let work = facts.get::<DeviceWork>()?;
-    let mut parties: Vec<(String, ThirdParty)> = parties(&trace, &work.0).into_iter().collect();
+    let mut parties: Vec<(String, ThirdParty)> = parties(&trace, &work.spans).into_iter().collect();
     // As in Lighthouse, the most main-thread time comes first.
     let by_cost = |a: (f64, f64), b: (f64, f64)| b.1.total_cmp(&a.1).then(b.0.total_cmp(&a.0));
     parties.sort_by(|(_, a), (_, b)| by_cost(a.sum(), b.sum()));
     let outcome = match parties.len() {
-        0 => Outcome::pass(),
+        0 => Outcome::pass().with_summary("No third parties."),
         number => Outcome::informative(format!(
             "{}.",
             count(number, "third party", "third parties")

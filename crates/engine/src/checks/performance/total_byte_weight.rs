@@ -24,6 +24,7 @@ check! {
     id: "total-byte-weight",
     pass: "Page weight is moderate",
     fail: "Page weight is high",
+    learn: "https://developer.chrome.com/docs/lighthouse/performance/total-byte-weight/",
     run: run,
 }
 

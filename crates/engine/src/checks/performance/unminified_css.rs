@@ -20,8 +20,9 @@ check! {
     /// # Source
     /// Lighthouse 13.5, `unminified-css`; core/lib/minification-estimator.js.
     id: "unminified-css",
-    pass: "CSS is minified",
-    fail: "CSS is not minified",
+    pass: "Minified CSS",
+    fail: "Unminified CSS",
+    learn: "https://developer.chrome.com/docs/lighthouse/performance/unminified-css/",
     run: run,
 }
 

@@ -19,8 +19,9 @@ check! {
     /// # Source
     /// Lighthouse 13.5, `unminified-javascript`; core/lib/minification-estimator.js.
     id: "unminified-javascript",
-    pass: "JavaScript is minified",
-    fail: "JavaScript is not minified",
+    pass: "Minified JavaScript",
+    fail: "Unminified JavaScript",
+    learn: "https://developer.chrome.com/docs/lighthouse/performance/unminified-javascript/",
     run: run,
 }
 

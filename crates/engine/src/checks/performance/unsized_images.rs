@@ -23,8 +23,9 @@ check! {
     /// # Source
     /// Lighthouse 13.5, `unsized-images`.
     id: "unsized-images",
-    pass: "Images have a width and a height",
-    fail: "Images lack a width or a height",
+    pass: "Image elements have `width` and `height`",
+    fail: "Image elements lack `width` or `height`",
+    learn: "https://web.dev/articles/optimize-cls#images_without_dimensions",
     run: run,
 }
 

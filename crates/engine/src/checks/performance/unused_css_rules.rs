@@ -21,6 +21,7 @@ check! {
     id: "unused-css-rules",
     pass: "Little unused CSS",
     fail: "Unused CSS",
+    learn: "https://developer.chrome.com/docs/lighthouse/performance/unused-css-rules/",
     run: run,
 }
 

@@ -24,6 +24,7 @@ check! {
     id: "unused-javascript",
     pass: "Little unused JavaScript",
     fail: "Unused JavaScript",
+    learn: "https://developer.chrome.com/docs/lighthouse/performance/unused-javascript/",
     run: run,
 }
 

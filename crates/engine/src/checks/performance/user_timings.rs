@@ -22,6 +22,7 @@ check! {
     id: "user-timings",
     pass: "User Timing marks and measures",
     fail: "User Timing marks and measures",
+    learn: "https://developer.chrome.com/docs/lighthouse/performance/user-timings/",
     run: run,
 }
 

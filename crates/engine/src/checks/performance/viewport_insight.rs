@@ -22,8 +22,9 @@ check! {
     /// # Source
     /// Lighthouse 13.5, `viewport-insight` (trace_engine, insights/Viewport.js).
     id: "viewport-insight",
-    pass: "The viewport is optimised for mobile",
-    fail: "The viewport is not optimised for mobile",
+    pass: "Viewport is optimised for mobile",
+    fail: "Viewport is not optimised for mobile",
+    learn: "https://developer.chrome.com/docs/performance/insights/viewport",
     run: run,
 }
 

@@ -23,6 +23,7 @@ check! {
     id: "content-width",
     pass: "Content is sized correctly for the viewport",
     fail: "Content is wider than the viewport",
+    learn: "https://developer.chrome.com/docs/lighthouse/pwa/content-width/",
     run: run,
 }
 

@@ -23,6 +23,7 @@ check! {
     id: "installable-manifest",
     pass: "The page can be installed as an app",
     fail: "The page cannot be installed as an app",
+    learn: "https://developer.chrome.com/docs/lighthouse/pwa/installable-manifest/",
     run: run,
 }
 

@@ -20,6 +20,7 @@ check! {
     id: "maskable-icon",
     pass: "The manifest has a maskable icon",
     fail: "The manifest has no maskable icon",
+    learn: "https://developer.chrome.com/docs/lighthouse/pwa/maskable-icon-audit/",
     run: run,
 }
 

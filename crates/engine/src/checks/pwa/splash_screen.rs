@@ -22,6 +22,7 @@ check! {
     id: "splash-screen",
     pass: "The app has a custom splash screen",
     fail: "The app has no custom splash screen",
+    learn: "https://developer.chrome.com/docs/lighthouse/pwa/splash-screen/",
     run: run,
 }
 

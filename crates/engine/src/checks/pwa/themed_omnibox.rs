@@ -20,6 +20,7 @@ check! {
     id: "themed-omnibox",
     pass: "Theme colour for the address bar",
     fail: "No theme colour for the address bar",
+    learn: "https://developer.chrome.com/docs/lighthouse/pwa/themed-omnibox/",
     run: run,
 }
 

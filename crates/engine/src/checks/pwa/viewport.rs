@@ -20,8 +20,9 @@ check! {
     /// # Source
     /// Lighthouse 11.7.1, `viewport`.
     id: "viewport",
-    pass: "Viewport meta element with width or initial scale",
-    fail: "No viewport meta element with width or initial scale",
+    pass: "Viewport meta tag with `width` or `initial-scale`",
+    fail: "No viewport meta tag with `width` or `initial-scale`",
+    learn: "https://developer.chrome.com/docs/lighthouse/pwa/viewport/",
     run: run,
 }
 

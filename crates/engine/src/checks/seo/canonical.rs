@@ -25,8 +25,9 @@ check! {
     /// # Source
     /// Lighthouse 13.5, `seo/canonical`.
     id: "canonical",
-    pass: "The canonical URL is valid",
-    fail: "The canonical URL is not valid",
+    pass: "Valid `rel=canonical`",
+    fail: "Invalid `rel=canonical`",
+    learn: "https://developer.chrome.com/docs/lighthouse/seo/canonical/",
     run: run,
 }
 

@@ -25,6 +25,7 @@ check! {
     id: "crawlable-anchors",
     pass: "Links are crawlable",
     fail: "Links are not crawlable",
+    learn: "https://support.google.com/webmasters/answer/9112205",
     run: run,
 }
 

@@ -21,8 +21,9 @@ check! {
     /// # Source
     /// Lighthouse 13.5, `seo/hreflang`; language codes from the IANA Language Subtag Registry.
     id: "hreflang",
-    pass: "`hreflang` links are valid",
-    fail: "`hreflang` links are not valid",
+    pass: "Valid `hreflang`",
+    fail: "Invalid `hreflang`",
+    learn: "https://developer.chrome.com/docs/lighthouse/seo/hreflang/",
     run: run,
 }
 

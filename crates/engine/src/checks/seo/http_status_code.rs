@@ -19,6 +19,7 @@ check! {
     id: "http-status-code",
     pass: "Successful HTTP status code",
     fail: "Unsuccessful HTTP status code",
+    learn: "https://developer.chrome.com/docs/lighthouse/seo/http-status-code/",
     run: run,
 }
 

@@ -24,8 +24,9 @@ check! {
     /// # Source
     /// Lighthouse 13.5, `seo/is-crawlable`.
     id: "is-crawlable",
-    pass: "The page is not blocked from indexing",
-    fail: "The page is blocked from indexing",
+    pass: "Page is not blocked from indexing",
+    fail: "Page is blocked from indexing",
+    learn: "https://developer.chrome.com/docs/lighthouse/seo/is-crawlable/",
     run: run,
 }
 

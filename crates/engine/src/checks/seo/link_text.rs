@@ -26,6 +26,7 @@ check! {
     id: "link-text",
     pass: "Links have descriptive text",
     fail: "Links do not have descriptive text",
+    learn: "https://developer.chrome.com/docs/lighthouse/seo/link-text/",
     run: run,
 }
 

@@ -18,8 +18,9 @@ check! {
     /// # Source
     /// Lighthouse 13.5, `seo/meta-description`.
     id: "meta-description",
-    pass: "The page has a meta description",
-    fail: "The page has no meta description",
+    pass: "Document has a meta description",
+    fail: "Document has no meta description",
+    learn: "https://developer.chrome.com/docs/lighthouse/seo/meta-description/",
     run: run,
 }
 

@@ -26,6 +26,7 @@ check! {
     id: "robots-txt",
     pass: "robots.txt is valid",
     fail: "robots.txt is not valid",
+    learn: "https://developer.chrome.com/docs/lighthouse/seo/invalid-robots-txt/",
     run: run,
 }
 

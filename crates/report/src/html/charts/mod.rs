@@ -13,4 +13,4 @@ pub(super) use curve::curve;
 pub(super) use field::distribution;
 pub(super) use main_thread::main_thread;
 pub(super) use ring::{fraction_ring, ring};
-pub use waterfall::bar;
+pub use waterfall::{bar, has_unknown_phases};

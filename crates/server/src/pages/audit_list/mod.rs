@@ -79,11 +79,11 @@ fn audit_row(past: &PastAudit) -> AuditRow {
         conditions: summary.map_or_else(String::new, |summary| {
             let conditions = &summary.conditions;
             let names = [
-                &conditions.device.name,
-                &conditions.network.name,
-                &conditions.location.name,
+                short_name(&conditions.device.name),
+                short_name(&conditions.network.name),
+                &conditions.location.label(),
             ];
-            names.map(|name| short_name(name)).join(" · ")
+            names.join(" · ")
         }),
         scores: measured.map(|summary| score_cells(&summary.scores)),
         state: match (&past.audit_id, measured) {

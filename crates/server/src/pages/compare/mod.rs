@@ -1,5 +1,6 @@
 //! The page that compares two audits.
 
+mod figures;
 mod pairs;
 
 use std::collections::BTreeMap;
@@ -14,12 +15,13 @@ use plumbline_model::check::{CheckResult, Verdict};
 use plumbline_model::media::ReportMedia;
 use plumbline_model::report::Report;
 use plumbline_report::html::charts::Axis;
-use plumbline_report::html::figures::{Grade, bytes, date, short_name};
+use plumbline_report::html::environment::compared_conditions;
+use plumbline_report::html::figures::{date, short_name};
 use plumbline_report::html::film::{FilmTimes, FilmView, film};
-use plumbline_report::html::summary::{METRICS, metric, value_text};
-use plumbline_report::html::{HtmlError, PictureSource};
+use plumbline_report::html::{CodeText, HtmlError, PictureSource};
 use plumbline_store::StoredReport;
 
+use self::figures::{Row, rows};
 use self::pairs::{PairsView, pairs};
 use super::form::query;
 use super::frame::Page;
@@ -59,7 +61,8 @@ struct ComparedAudit {
 #[template(path = "compare/compare.html")]
 struct ComparePage {
     sides: [SideView; 2],
-    same_conditions: bool,
+    /// The name of each condition that differs, with both values.
+    differences: Vec<(&'static str, [String; 2])>,
     rows: Vec<Row>,
     /// The requests of both audits; `None` if those of one are no longer stored.
     requests: Option<PairsView>,
@@ -77,17 +80,9 @@ struct SideView {
     film: Option<FilmView>,
 }
 
-struct Row {
-    name: &'static str,
-    values: [(&'static str, String); 2],
-    /// `better`, `worse` or empty.
-    class: &'static str,
-    change: String,
-}
-
 /// A check that fails in one of the two audits only.
 struct Change {
-    title: String,
+    title: CodeText,
     category: String,
 }
 
@@ -129,11 +124,10 @@ impl ComparePage {
                     .unwrap_or_else(|| report.requested_url.clone()),
                 when: date(compared.stored.created_at.0),
                 conditions: [
-                    &conditions.device.name,
-                    &conditions.network.name,
-                    &conditions.location.name,
+                    short_name(&conditions.device.name),
+                    short_name(&conditions.network.name),
+                    &conditions.location.label(),
                 ]
-                .map(|name| short_name(name))
                 .join(" · "),
                 film: media.zip(film_times).and_then(|(media, times)| {
                     film(media, &PictureSource::Linked(path.clone()), times)
@@ -144,7 +138,7 @@ impl ComparePage {
         let sides = [side(0, before, "Before"), side(1, after, "After")];
         let (fixed, broken) = changes(&reports[0], &reports[1]);
         Ok(Self {
-            same_conditions: sides[0].conditions == sides[1].conditions,
+            differences: differences(&reports),
             sides,
             requests: media[0]
                 .as_ref()
@@ -168,90 +162,17 @@ impl Page for ComparePage {
     }
 }
 
-fn rows(reports: &[Report; 2], media: [Option<&ReportMedia>; 2]) -> Vec<Row> {
-    let mut rows = Vec::new();
-    for (name, of) in [
-        (
-            "Performance",
-            (|r: &Report| r.scores.performance) as fn(&Report) -> Option<u8>,
-        ),
-        ("Accessibility", |r| r.scores.accessibility),
-        ("Best practices", |r| r.scores.best_practices),
-        ("SEO", |r| r.scores.seo),
-        ("PWA", |r| r.scores.pwa),
-    ] {
-        let scores = [of(&reports[0]), of(&reports[1])];
-        let numbers = scores.map(|score| score.map(f64::from));
-        let texts = scores.map(|score| {
-            let text = score.map_or("–".to_owned(), |score| score.to_string());
-            (Grade::of_score(score).class(), text)
-        });
-        rows.push(row(name, numbers, texts, true, whole));
+/// Returns the conditions that differ. One that an older report did not record does not count.
+fn differences(reports: &[Report; 2]) -> Vec<(&'static str, [String; 2])> {
+    let [before, after] = reports.each_ref().map(compared_conditions);
+    let mut differences = Vec::new();
+    for (name, value) in before {
+        let other = after.iter().find(|(other, _)| *other == name);
+        if let Some((_, other)) = other.filter(|(_, other)| *other != value) {
+            differences.push((name, [value, other.clone()]));
+        }
     }
-    for (kind, name, _) in METRICS {
-        let measured = |report: &Report| metric(report.metrics.as_ref()?, kind);
-        let values = [measured(&reports[0]), measured(&reports[1])];
-        let texts = values.map(|value| {
-            let text = value.map_or("–".to_owned(), |value| value_text(kind, value.value));
-            (Grade::of_metric(value).class(), text)
-        });
-        let numbers = values.map(|value| value.map(|value| value.value));
-        rows.push(row(name, numbers, texts, false, |change| {
-            let size = value_text(kind, change.abs());
-            format!("{}{size}", if change < 0.0 { '−' } else { '+' })
-        }));
-    }
-    let weights = media.map(|media| {
-        media.map(|media| media.requests.iter().map(|r| r.transfer_bytes).sum::<u64>())
-    });
-    let texts = weights.map(|weight| ("", weight.map_or("–".to_owned(), bytes)));
-    let numbers = weights.map(|weight| weight.map(|weight| weight as f64));
-    rows.push(row("Transferred", numbers, texts, false, |change| {
-        format!(
-            "{}{}",
-            if change < 0.0 { '−' } else { '+' },
-            bytes(change.abs() as u64)
-        )
-    }));
-    let counts = media.map(|media| media.map(|media| media.requests.len()));
-    let texts = counts.map(|count| ("", count.map_or("–".to_owned(), |count| count.to_string())));
-    let numbers = counts.map(|count| count.map(|count| count as f64));
-    rows.push(row("Requests", numbers, texts, false, whole));
-    rows
-}
-
-/// Formats a change with a typographic minus sign, which is as wide as the plus sign.
-fn whole(change: f64) -> String {
-    let sign = if change < 0.0 { '−' } else { '+' };
-    format!("{sign}{:.0}", change.abs())
-}
-
-fn row(
-    name: &'static str,
-    numbers: [Option<f64>; 2],
-    values: [(&'static str, String); 2],
-    more_is_better: bool,
-    text: impl Fn(f64) -> String,
-) -> Row {
-    let same = values[0].1 == values[1].1;
-    let change = match numbers {
-        [Some(before), Some(after)] if !same => Some(after - before),
-        _ => None,
-    };
-    // Two visits of the same page differ by a few per cent, which is not a change.
-    let largest = numbers.into_iter().flatten().fold(0.0, f64::max);
-    let threshold = if more_is_better { 1.0 } else { largest * 0.03 };
-    Row {
-        name,
-        values,
-        class: match change {
-            Some(change) if change.abs() < threshold => "",
-            Some(change) if (change > 0.0) == more_is_better => "better",
-            Some(_) => "worse",
-            None => "",
-        },
-        change: change.map_or_else(|| if same { "=" } else { "" }.to_owned(), text),
-    }
+    differences
 }
 
 /// Returns the checks that no longer fail, and those that fail only now.
@@ -276,7 +197,7 @@ fn changes(before: &Report, after: &Report) -> (Vec<Change>, Vec<Change>) {
             continue;
         };
         let change = Change {
-            title: check.title.clone(),
+            title: CodeText(check.title.clone()),
             category: (*category).to_owned(),
         };
         match (failed(previous), failed(check)) {

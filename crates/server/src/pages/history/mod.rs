@@ -103,8 +103,8 @@ struct HistoryPage<'a> {
     past: Vec<AuditRow>,
     /// The measured audits, newest first.
     comparable: Vec<ComparisonOption>,
-    /// The index of the audit preselected as "before": the newest but one with the same conditions.
-    before: usize,
+    /// The indexes of the audits that are preselected as "before" and "after".
+    preselected: [usize; 2],
     series: Vec<Series>,
     field: Vec<FieldSeries>,
 }
@@ -129,10 +129,24 @@ struct Run<'a> {
 struct Trend {
     name: &'static str,
     newest: String,
+    /// Whether the chart shows the uncertainty of the values.
+    has_band: bool,
     class: &'static str,
     median: String,
     svg: String,
 }
+
+/// A figure of one audit.
+struct Value {
+    at_ms: i64,
+    value: f64,
+    grade: Grade,
+    /// How far the figure may be off, if that is known.
+    doubt: Option<f64>,
+}
+
+/// The smallest uncertainty of a score that is shown: scores are whole numbers.
+const MIN_SCORE_DOUBT: f64 = 1.0;
 
 /// The fewest points that make a trend.
 const MIN_POINTS: usize = 2;
@@ -170,7 +184,7 @@ impl<'a> HistoryPage<'a> {
             let names = [
                 conditions.device.name.clone(),
                 conditions.network.name.clone(),
-                conditions.location.name.clone(),
+                conditions.location.label(),
             ];
             let run = Run {
                 at_ms: audit.at_ms,
@@ -189,15 +203,22 @@ impl<'a> HistoryPage<'a> {
                 trends: trends(&runs),
             });
         let past = audit_rows(past);
-        let (comparable, before) = comparable(&past);
+        let (comparable, preselected) = comparable(&past);
         Self {
             url,
             past,
             comparable,
-            before,
+            preselected,
             series: series.collect(),
             field: field_series(field),
         }
+    }
+}
+
+impl HistoryPage<'_> {
+    /// Whether an audit is preselected as "before" (0) or "after" (1).
+    fn is_preselected(&self, side: usize, index: &usize) -> bool {
+        self.preselected[side] == *index
     }
 }
 
@@ -211,7 +232,9 @@ impl Page for HistoryPage<'_> {
     }
 }
 
-fn comparable(past: &[AuditRow]) -> (Vec<ComparisonOption>, usize) {
+/// Returns the measured audits and the indexes of the two that are preselected, before and after:
+/// the newest two with the same conditions.
+fn comparable(past: &[AuditRow]) -> (Vec<ComparisonOption>, [usize; 2]) {
     let measured: Vec<(&AuditRow, ComparisonOption)> = past
         .iter()
         .filter_map(|audit| {
@@ -221,22 +244,29 @@ fn comparable(past: &[AuditRow]) -> (Vec<ComparisonOption>, usize) {
             Some((audit, ComparisonOption { audit_id, label }))
         })
         .collect();
-    let newest = measured.first().map(|(audit, _)| &audit.conditions);
-    let before = measured
+    let conditions: Vec<&str> = measured
         .iter()
-        .skip(1)
-        .position(|(audit, _)| Some(&audit.conditions) == newest)
-        .unwrap_or_default()
-        + 1;
+        .map(|(a, _)| a.conditions.as_str())
+        .collect();
+    let pair = (0..conditions.len()).find_map(|after| {
+        let mut earlier = conditions[after + 1..].iter();
+        let offset = earlier.position(|other| *other == conditions[after])?;
+        Some([after + 1 + offset, after])
+    });
     let choices = measured.into_iter().map(|(_, choice)| choice);
-    (choices.collect(), before)
+    (choices.collect(), pair.unwrap_or([1, 0]))
 }
 
 fn trends(runs: &[Run<'_>]) -> Vec<Trend> {
     let performance = runs.iter().filter_map(|run| {
         let score = run.summary.scores.performance?;
-        let grade = Grade::of_score(Some(score));
-        Some((run.at_ms, f64::from(score), grade))
+        let doubt = run.summary.conditions.cpu.score_uncertainty;
+        Some(Value {
+            at_ms: run.at_ms,
+            value: f64::from(score),
+            grade: Grade::of_score(Some(score)),
+            doubt: doubt.map(|doubt| doubt.max(MIN_SCORE_DOUBT)),
+        })
     });
     let whole = |value: f64| format!("{value:.0}");
     let mut trends = vec![trend_of(
@@ -252,7 +282,12 @@ fn trends(runs: &[Run<'_>]) -> Vec<Trend> {
         }
         let values = runs.iter().filter_map(|run| {
             let measured = metric(run.summary.metrics.as_ref()?, kind)?;
-            Some((run.at_ms, measured.value, Grade::of_metric(Some(measured))))
+            Some(Value {
+                at_ms: run.at_ms,
+                value: measured.value,
+                grade: Grade::of_metric(Some(measured)),
+                doubt: None,
+            })
         });
         // The scale includes the limit for good, so that good values appear low.
         let good = runs.first().map_or(0.0, |run| {
@@ -271,25 +306,36 @@ fn trends(runs: &[Run<'_>]) -> Vec<Trend> {
 
 fn trend_of(
     name: &'static str,
-    values: Vec<(i64, f64, Grade)>,
+    values: Vec<Value>,
     min_top: f64,
     text: impl Fn(f64) -> String,
     tick: impl Fn(f64) -> String,
 ) -> Option<Trend> {
-    let (_, newest, grade) = *values.last()?;
-    let median = median(values.iter().map(|(_, value, _)| *value).collect());
+    let Value {
+        value: newest,
+        grade,
+        doubt,
+        ..
+    } = *values.last()?;
+    let median = median(values.iter().map(|value| value.value).collect());
+    let with_doubt = |value: f64, doubt: Option<f64>| match doubt {
+        Some(doubt) => format!("{} ± {doubt:.0}", text(value)),
+        None => text(value),
+    };
     let points: Vec<Option<Point>> = values
         .iter()
-        .map(|(at_ms, value, grade)| {
+        .map(|value| {
+            let text = with_doubt(value.value, value.doubt);
             Some(Point {
-                value: *value,
-                class: grade.class(),
-                title: format!("{}: {}", date(*at_ms), text(*value)),
-                day: day(*at_ms),
+                value: value.value,
+                class: value.grade.class(),
+                title: format!("{}: {text}", date(value.at_ms)),
+                day: day(value.at_ms),
+                doubt: value.doubt.unwrap_or_default(),
             })
         })
         .collect();
-    let highest = values.iter().map(|(_, value, _)| *value);
+    let highest = values.iter().map(|value| value.value);
     let scale = Scale::up_to(highest.fold(min_top, f64::max));
     let aria_label = format!(
         "{name} over {} audits: newest {}, median {}",
@@ -299,7 +345,8 @@ fn trend_of(
     );
     Some(Trend {
         name,
-        newest: text(newest),
+        newest: with_doubt(newest, doubt),
+        has_band: values.iter().any(|value| value.doubt.is_some()),
         class: grade.class(),
         median: text(median),
         svg: trend::draw(&points, median, &scale, tick, &aria_label),
@@ -348,6 +395,30 @@ mod tests {
         };
         let twice = [past.clone(), past];
         assert_text_only(&HistoryPage::new(EVIL, &twice, &[field]));
+    }
+
+    #[test]
+    fn the_newest_two_audits_with_the_same_conditions_are_preselected() {
+        let row = |id: &str, conditions: &str| AuditRow {
+            href: String::new(),
+            audit_id: Some(id.to_owned()),
+            url: String::new(),
+            when: String::new(),
+            conditions: conditions.to_owned(),
+            scores: Some(Vec::new()),
+            state: String::new(),
+            redirected_to: None,
+            labels: Vec::new(),
+        };
+        for (conditions, expected) in [
+            (&["a", "b", "a", "b"][..], [2, 0]),
+            (&["c", "a", "b", "a"][..], [3, 1]),
+            (&["a", "b"][..], [1, 0]),
+            (&["a"][..], [1, 0]),
+        ] {
+            let rows: Vec<_> = conditions.iter().map(|text| row("x", text)).collect();
+            assert_eq!(comparable(&rows).1, expected, "{conditions:?}");
+        }
     }
 
     #[test]

@@ -12,6 +12,8 @@ pub(super) struct Point {
     pub(super) title: String,
     /// The label of the horizontal axis.
     pub(super) day: String,
+    /// How far the value may be off, up or down; 0 if that is unknown.
+    pub(super) doubt: f64,
 }
 
 /// A vertical axis of round values. It starts at zero, so that a small change looks small.
@@ -82,6 +84,7 @@ pub(super) fn draw(
         svg,
         r#"<line class="median" x1="0" x2="100%" y1="{m}" y2="{m}"/>"#
     );
+    svg.push_str(&band(points, scale));
     for (index, two) in points.windows(2).enumerate() {
         let [Some(from), Some(to)] = two else {
             continue;
@@ -113,6 +116,39 @@ pub(super) fn draw(
             x(index),
             HEIGHT + BELOW - 6.0,
             day
+        );
+    }
+    svg.push_str("</svg>");
+    svg
+}
+
+/// Draws the uncertainty of the values as an area around the line. Areas cannot have positions in
+/// per cent, so they are in an image of their own that is stretched to the width of the plot.
+fn band(points: &[Option<Point>], scale: &Scale) -> String {
+    if points.iter().flatten().all(|point| point.doubt <= 0.0) {
+        return String::new();
+    }
+    let y = |value: f64| {
+        let value = value.clamp(0.0, scale.top());
+        coordinate(HEIGHT - value / scale.top() * HEIGHT)
+    };
+    let step = 1000.0 / (points.len().max(2) - 1) as f64;
+    let mut svg = format!(
+        r#"<svg class="band" width="100%" height="{HEIGHT}" viewBox="0 0 1000 {HEIGHT}" preserveAspectRatio="none">"#
+    );
+    for (index, two) in points.windows(2).enumerate() {
+        let [Some(from), Some(to)] = two else {
+            continue;
+        };
+        let (left, right) = (step * index as f64, step * (index + 1) as f64);
+        let (left, right) = (coordinate(left), coordinate(right));
+        let _ = write!(
+            svg,
+            r#"<path d="M{left} {}L{right} {}V{}L{left} {}Z"/>"#,
+            y(from.value + from.doubt),
+            y(to.value + to.doubt),
+            y(to.value - to.doubt),
+            y(from.value - from.doubt),
         );
     }
     svg.push_str("</svg>");
@@ -161,7 +197,21 @@ mod tests {
             class: "good",
             title: String::new(),
             day: day.to_owned(),
+            doubt: 0.0,
         })
+    }
+
+    #[test]
+    fn an_uncertain_value_has_a_band() {
+        let doubtful = |doubt: f64| point("1").map(|point| Point { doubt, ..point });
+        let draw = |points: &[Option<Point>]| {
+            let scale = Scale::up_to(2.0);
+            draw(points, 0.5, &scale, |tick| tick.to_string(), "some")
+        };
+        let svg = draw(&[doubtful(0.5), doubtful(1.0)]);
+        assert!(svg.contains(r#"d="M0 27.5L1000 0V110L0 82.5Z""#), "{svg}");
+        assert!(!draw(&[doubtful(0.0), doubtful(0.0)]).contains("band"));
+        assert!(!draw(&[doubtful(0.5), None]).contains("<path"));
     }
 
     #[test]

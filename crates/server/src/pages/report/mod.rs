@@ -5,11 +5,12 @@ use std::error::Error;
 use askama::Template;
 use axum::{
     extract::State,
-    http::{HeaderValue, header},
+    http::{HeaderName, HeaderValue, header},
     response::{IntoResponse, Response},
 };
 use plumbline_model::media::ReportMedia;
 use plumbline_model::report::Report;
+use plumbline_report::Format;
 use plumbline_report::html::figures::date;
 use plumbline_report::html::{self, PictureId, PictureSource, ReportPage};
 use plumbline_store::{Share, StoredReport};
@@ -20,7 +21,7 @@ use super::page_rate::Guest;
 use super::parts as page_parts;
 use super::session::{Visitor, see_other};
 use crate::{
-    api::{PathId, PathIds},
+    api::{PathId, PathIds, export::file as export_file},
     errors::Failure,
     share::{new_share, store_share, valid_days},
     state::SharedState,
@@ -50,8 +51,15 @@ pub(crate) async fn shared(
 ) -> Result<Response, Failure> {
     let stored = shared_report(&service, &token).await?;
     let path = format!("/shared/{token}");
-    render(&service, stored, PageFrame::Shared, path, Reader::Guest).await
+    let mut page = render(&service, stored, PageFrame::Shared, path, Reader::Guest).await?;
+    page.headers_mut().insert(ROBOTS_TAG, NO_INDEX);
+    Ok(page)
 }
+
+/// The header that tells search engines what they may do with a response.
+const ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
+/// A shared link is for those who have it, and must not be found by searching.
+const NO_INDEX: HeaderValue = HeaderValue::from_static("noindex");
 
 /// The reader of a report.
 enum Reader {
@@ -61,17 +69,24 @@ enum Reader {
     Guest,
 }
 
-/// The actions that the owner of a report has, below its heading.
+/// The actions that the reader of a report has, below its heading.
 #[derive(Template)]
 #[template(path = "report/actions.html")]
 struct Actions<'a> {
+    /// The path of the report page.
+    path: &'a str,
+    owner: Option<OwnerActions<'a>>,
+}
+
+/// The actions that only the owner of a report has.
+struct OwnerActions<'a> {
     audit_id: &'a str,
     /// The fields of the form that starts the same audit again.
     audit_again: [(&'static str, &'a str); 4],
     share: Option<&'a Share>,
 }
 
-impl<'a> Actions<'a> {
+impl<'a> OwnerActions<'a> {
     fn new(audit_id: &'a str, report: &'a Report, share: Option<&'a Share>) -> Self {
         let conditions = &report.conditions;
         Self {
@@ -127,17 +142,22 @@ async fn render(
             .as_deref()
             .map(ReportMedia::unpack_without_pictures)
             .transpose()?;
-        let actions = match &reader {
-            Reader::Owner(share) => {
-                Actions::new(&stored.audit_id, &report, share.as_ref()).render()?
-            }
-            Reader::Guest => String::new(),
+        let actions = Actions {
+            path: &path,
+            owner: match &reader {
+                Reader::Owner(share) => {
+                    let owner = OwnerActions::new(&stored.audit_id, &report, share.as_ref());
+                    Some(owner)
+                }
+                Reader::Guest => None,
+            },
         };
+        let actions = actions.render()?;
         let page = ReportPage {
             report: &report,
             media: media.as_ref(),
             is_unreachable,
-            pictures: PictureSource::Linked(path),
+            pictures: PictureSource::Linked(path.clone()),
             made_at_ms: Some(stored.created_at.0),
             actions: &actions,
             failure_note: "The credit for this audit was refunded.",
@@ -145,6 +165,30 @@ async fn render(
         page_frame.wrap(&page.title(), &page.description(), &page.main()?)
     });
     Ok(page.await?.into_response())
+}
+
+/// `GET /reports/{id}/export/{format}`: the report as a file, for its owner.
+pub(crate) async fn export(
+    State(service): State<SharedState>,
+    visitor: Visitor,
+    PathIds((id, format)): PathIds,
+) -> Result<Response, Failure> {
+    let format = Format::from_name(&format).ok_or(Failure::NotFound)?;
+    let stored = service.app.store.report(&visitor.account_id, &id).await?;
+    export_file(&service, stored.ok_or(Failure::NotFound)?, format).await
+}
+
+/// `GET /shared/{token}/export/{format}`: the report as a file, for anyone with the link.
+pub(crate) async fn shared_export(
+    State(service): State<SharedState>,
+    _guest: Guest,
+    PathIds((token, format)): PathIds,
+) -> Result<Response, Failure> {
+    let format = Format::from_name(&format).ok_or(Failure::NotFound)?;
+    let stored = shared_report(&service, &token).await?;
+    let mut file = export_file(&service, stored, format).await?;
+    file.headers_mut().insert(ROBOTS_TAG, NO_INDEX);
+    Ok(file)
 }
 
 /// Returns the report of a shared link that is valid.

@@ -70,8 +70,10 @@ pub(crate) async fn page(
         let to = query(&parts, "to")?.unwrap_or_default();
         return Ok(sign_in::form(&to, None)?.into_response());
     };
-    let mut form = last_choice(&service, &headers);
-    form.url = query(&parts, "url")?.unwrap_or_default();
+    let form = StartForm {
+        url: query(&parts, "url")?.unwrap_or_default(),
+        ..prefilled(&service, &headers, &parts)?
+    };
     render(&service, &visitor, form, None).await
 }
 
@@ -94,6 +96,27 @@ async fn render(
     };
     let page = service.render_pool.page(move || page_frame.render(&page));
     Ok(page.await?.into_response())
+}
+
+/// Returns the device, network and location of the query, and the last choice where the query names
+/// none that the catalog has.
+fn prefilled(
+    service: &SharedState,
+    headers: &HeaderMap,
+    parts: &Parts,
+) -> Result<StartForm, Failure> {
+    let catalog = &service.app.catalog;
+    let mut form = last_choice(service, headers);
+    if let Some(id) = query(parts, "device")?.filter(|id| catalog.device(id).is_some()) {
+        form.device = id;
+    }
+    if let Some(id) = query(parts, "network")?.filter(|id| catalog.network(id).is_some()) {
+        form.network = id;
+    }
+    if let Some(id) = query(parts, "location")?.filter(|id| catalog.location(id).is_some()) {
+        form.location = id;
+    }
+    Ok(form)
 }
 
 /// Returns the last choice if the catalog still has it, and defaults otherwise.

@@ -1,0 +1,139 @@
+//! The estimated gain from passing a failed check.
+
+use std::cmp::Ordering;
+
+use plumbline_model::category::CategoryResult;
+use plumbline_model::check::{CheckResult, Savings, Verdict};
+use plumbline_model::report::{Metrics, Report};
+use plumbline_model::scoring::{MetricKind, PERFORMANCE_WEIGHTS};
+
+use super::figures::bytes;
+use super::summary::{metric, value_text};
+
+/// The possible gain from a fix.
+#[derive(Debug, Default)]
+pub(super) struct Gain {
+    /// The points of the category's score.
+    pub(super) points: f64,
+    /// The share of the worst metric that would be saved; 0 for checks of other categories.
+    pub(super) saved_share: f64,
+    wasted_bytes: f64,
+    pub(super) text: String,
+}
+
+impl Gain {
+    /// Orders gains of one category, the largest first. Time saved on the worst metric counts more
+    /// than points: the score of a very slow page hardly changes with any single fix.
+    pub(super) fn largest_first(a: &Self, b: &Self) -> Ordering {
+        b.saved_share
+            .total_cmp(&a.saved_share)
+            .then(b.points.total_cmp(&a.points))
+            .then(b.wasted_bytes.total_cmp(&a.wasted_bytes))
+    }
+}
+
+/// Returns the gain from passing a check, or `None` if it does not fail or nothing can be
+/// estimated.
+pub(super) fn gain(
+    report: &Report,
+    category: &CategoryResult,
+    check: &CheckResult,
+) -> Option<Gain> {
+    // A category that is shown as a fraction has no points to gain.
+    if check.verdict != Verdict::Fail || category.fraction.is_some() {
+        return None;
+    }
+    let counted = category.checks.iter().filter(|c| c.score.is_some());
+    let weights: f64 = counted.map(|check| check.weight).sum();
+    if check.weight > 0.0 && weights > 0.0 {
+        let left = 1.0 - check.score.unwrap_or_default();
+        let points = check.weight * left / weights * 100.0;
+        return Some(Gain {
+            points,
+            text: points_text(points),
+            ..Gain::default()
+        });
+    }
+    let gain = performance_gain(report, check.savings.as_ref()?);
+    Some(gain).filter(|gain| !gain.text.is_empty())
+}
+
+/// Returns the metrics that the advice of a check concerns, by their abbreviations in lower case.
+pub(super) fn concerned_metrics(savings: &Savings) -> Vec<&'static str> {
+    [
+        ("fcp", savings.fcp_ms),
+        ("lcp", savings.lcp_ms),
+        ("tbt", savings.tbt_ms),
+        ("cls", savings.cls),
+        ("inp", savings.inp_ms),
+    ]
+    .into_iter()
+    .filter_map(|(name, saved)| saved.map(|_| name))
+    .collect()
+}
+
+fn points_text(points: f64) -> String {
+    match points.round() as i64 {
+        0 => "less than 1 point".to_owned(),
+        1 => "+1 point".to_owned(),
+        points => format!("+{points} points"),
+    }
+}
+
+/// Returns the points that the performance score would gain if each metric improved by its savings,
+/// the share of the worst metric, and a description of the savings.
+fn performance_gain(report: &Report, savings: &Savings) -> Gain {
+    let Some(metrics) = &report.metrics else {
+        return Gain::default();
+    };
+    let mode = report.conditions.device.mode;
+    let (mut points, mut texts, mut saved_share) = (0.0, Vec::new(), 0.0);
+    let worst = worst_metric(metrics);
+    for (kind, name, saved) in [
+        (MetricKind::Fcp, "FCP", savings.fcp_ms),
+        (MetricKind::Lcp, "LCP", savings.lcp_ms),
+        (MetricKind::Tbt, "TBT", savings.tbt_ms),
+        (MetricKind::Cls, "CLS", savings.cls),
+    ] {
+        let (Some(current), Some(saved)) = (metric(metrics, kind), saved) else {
+            continue;
+        };
+        if Some(kind) == worst && current.value > 0.0 {
+            saved_share = (saved / current.value).clamp(0.0, 1.0);
+        }
+        let better = kind.score(mode, (current.value - saved).max(0.0));
+        let weight = PERFORMANCE_WEIGHTS.iter().find(|(other, _)| *other == kind);
+        points += (better - current.score).max(0.0) * weight.map_or(0.0, |(_, weight)| *weight);
+        let min_shown = if kind == MetricKind::Cls { 0.005 } else { 10.0 };
+        if saved >= min_shown {
+            texts.push(format!("{name} −{}", value_text(kind, saved)));
+        }
+    }
+    let wasted_bytes = savings.wasted_bytes.unwrap_or_default();
+    if wasted_bytes >= 1000.0 {
+        texts.push(format!("−{}", bytes(wasted_bytes as u64)));
+    }
+    if points >= 0.5 {
+        texts.insert(0, points_text(points));
+    }
+    Gain {
+        points,
+        saved_share,
+        wasted_bytes,
+        text: texts.join(", "),
+    }
+}
+
+/// Returns the metric with the lowest score of those that fixes can improve.
+fn worst_metric(metrics: &Metrics) -> Option<MetricKind> {
+    [
+        MetricKind::Lcp,
+        MetricKind::Fcp,
+        MetricKind::Tbt,
+        MetricKind::Cls,
+    ]
+    .into_iter()
+    .filter_map(|kind| Some((kind, metric(metrics, kind)?.score)))
+    .min_by(|(_, a), (_, b)| a.total_cmp(b))
+    .map(|(kind, _)| kind)
+}

@@ -1,0 +1,201 @@
+//! The figures of two audits and their changes.
+
+use plumbline_catalog::Mode;
+use plumbline_model::media::ReportMedia;
+use plumbline_model::report::{Metric, Report};
+use plumbline_model::scoring::{MetricKind, PERFORMANCE_WEIGHTS};
+use plumbline_report::html::figures::{Grade, bytes};
+use plumbline_report::html::summary::{METRICS, metric, value_text};
+
+/// A figure of both audits.
+pub(super) struct Row {
+    pub(super) name: &'static str,
+    /// The class and text of the figure before and after.
+    pub(super) values: [(&'static str, String); 2],
+    /// `better`, `worse` or empty.
+    pub(super) class: &'static str,
+    pub(super) change: String,
+    /// Whether the change is not larger than the uncertainty of the figures.
+    pub(super) is_noise: bool,
+}
+
+/// The change of a metric below which two visits of the same page do not differ.
+const ALWAYS_NOISE: f64 = 0.03;
+/// The largest change of a metric that may be noise: the score of a very slow page hardly changes,
+/// however much faster the page becomes.
+const MAX_NOISE: f64 = 0.1;
+
+/// Returns the scores, metrics and sizes of two audits.
+pub(super) fn rows(reports: &[Report; 2], media: [Option<&ReportMedia>; 2]) -> Vec<Row> {
+    let doubt = score_doubt(reports);
+    let mut rows = Vec::new();
+    for (name, of) in [
+        (
+            "Performance",
+            (|r: &Report| r.scores.performance) as fn(&Report) -> Option<u8>,
+        ),
+        ("Accessibility", |r| r.scores.accessibility),
+        ("Best practices", |r| r.scores.best_practices),
+        ("SEO", |r| r.scores.seo),
+        ("PWA", |r| r.scores.pwa),
+    ] {
+        let scores = [of(&reports[0]), of(&reports[1])];
+        let numbers = scores.map(|score| score.map(f64::from));
+        let texts = scores.map(|score| {
+            let text = score.map_or("–".to_owned(), |score| score.to_string());
+            (Grade::of_score(score).class(), text)
+        });
+        // The scores of the other categories depend on verdicts, which are certain.
+        let is_noise = |change: f64| name == "Performance" && change.abs() <= doubt;
+        rows.push(row(name, numbers, texts, true, is_noise, whole));
+    }
+    let mode = reports[0].conditions.device.mode;
+    for (kind, name, _) in METRICS {
+        let measured = |report: &Report| metric(report.metrics.as_ref()?, kind);
+        let values = [measured(&reports[0]), measured(&reports[1])];
+        let texts = values.map(|value| {
+            let text = value.map_or("–".to_owned(), |value| value_text(kind, value.value));
+            (Grade::of_metric(value).class(), text)
+        });
+        let numbers = values.map(|value| value.map(|value| value.value));
+        let is_noise = |_| is_metric_noise(kind, mode, values, doubt);
+        rows.push(row(name, numbers, texts, false, is_noise, |change| {
+            let size = value_text(kind, change.abs());
+            format!("{}{size}", sign(change))
+        }));
+    }
+    let weights = media.map(|media| {
+        media.map(|media| media.requests.iter().map(|r| r.transfer_bytes).sum::<u64>())
+    });
+    let texts = weights.map(|weight| ("", weight.map_or("–".to_owned(), bytes)));
+    let numbers = weights.map(|weight| weight.map(|weight| weight as f64));
+    let is_certain = |_| false;
+    rows.push(row(
+        "Transferred",
+        numbers,
+        texts,
+        false,
+        is_certain,
+        |change| format!("{}{}", sign(change), bytes(change.abs() as u64)),
+    ));
+    let counts = media.map(|media| media.map(|media| media.requests.len()));
+    let texts = counts.map(|count| ("", count.map_or("–".to_owned(), |count| count.to_string())));
+    let numbers = counts.map(|count| count.map(|count| count as f64));
+    rows.push(row("Requests", numbers, texts, false, is_certain, whole));
+    rows
+}
+
+/// Returns the uncertainty of the difference of two performance scores, in points. Scores are whole
+/// numbers, so it is at least one point.
+fn score_doubt(reports: &[Report; 2]) -> f64 {
+    let doubts = reports.each_ref().map(|report| {
+        let doubt = report.conditions.cpu.score_uncertainty;
+        doubt.unwrap_or_default()
+    });
+    doubts[0].hypot(doubts[1]).max(1.0)
+}
+
+/// Whether the change of a metric is small, and does not change the score by more than its
+/// uncertainty.
+fn is_metric_noise(kind: MetricKind, mode: Mode, values: [Option<Metric>; 2], doubt: f64) -> bool {
+    let [Some(before), Some(after)] = values.map(|value| value.map(|value| value.value)) else {
+        return false;
+    };
+    let change = (after - before).abs() / before.max(after).max(f64::MIN_POSITIVE);
+    let weight = PERFORMANCE_WEIGHTS.iter().find(|(other, _)| *other == kind);
+    let effect = (kind.score(mode, after) - kind.score(mode, before)).abs()
+        * weight.map_or(0.0, |(_, weight)| *weight);
+    change < ALWAYS_NOISE || change < MAX_NOISE && effect <= doubt
+}
+
+/// Formats a change with a typographic minus sign, which is as wide as the plus sign.
+fn whole(change: f64) -> String {
+    format!("{}{:.0}", sign(change), change.abs())
+}
+
+fn sign(change: f64) -> char {
+    if change < 0.0 { '−' } else { '+' }
+}
+
+fn row(
+    name: &'static str,
+    numbers: [Option<f64>; 2],
+    values: [(&'static str, String); 2],
+    more_is_better: bool,
+    is_noise: impl Fn(f64) -> bool,
+    text: impl Fn(f64) -> String,
+) -> Row {
+    let same = values[0].1 == values[1].1;
+    let change = match numbers {
+        [Some(before), Some(after)] if !same => Some(after - before),
+        _ => None,
+    };
+    let is_noise = change.is_some_and(is_noise);
+    Row {
+        name,
+        values,
+        class: match change {
+            Some(_) if is_noise => "",
+            Some(change) if (change > 0.0) == more_is_better => "better",
+            Some(_) => "worse",
+            None => "",
+        },
+        change: change.map_or_else(|| if same { "=" } else { "" }.to_owned(), text),
+        is_noise,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::testing::report;
+    use super::*;
+
+    fn change(scores: [u8; 2], doubts: [Option<f64>; 2], lcp_ms: [f64; 2]) -> Vec<Row> {
+        let side = |index: usize| {
+            let mut report = report("x");
+            report.scores.performance = Some(scores[index]);
+            report.conditions.cpu.score_uncertainty = doubts[index];
+            if let Some(metrics) = &mut report.metrics {
+                metrics.lcp = Some(Metric {
+                    value: lcp_ms[index],
+                    score: 0.5,
+                });
+            }
+            report
+        };
+        rows(&[side(0), side(1)], [None, None])
+    }
+
+    fn row_of<'a>(rows: &'a [Row], name: &str) -> &'a Row {
+        rows.iter().find(|row| row.name == name).unwrap()
+    }
+
+    #[test]
+    fn a_change_of_the_score_within_its_uncertainty_is_noise() {
+        for (scores, doubts, is_noise) in [
+            ([84, 86], [Some(1.5), Some(1.5)], true),
+            ([84, 87], [Some(1.5), Some(1.5)], false),
+            ([84, 85], [None, None], true),
+            ([84, 86], [Some(0.2), None], false),
+        ] {
+            let rows = change(scores, doubts, [2000.0, 2000.0]);
+            let row = row_of(&rows, "Performance");
+            assert_eq!(row.is_noise, is_noise, "{scores:?} {doubts:?}");
+            assert_eq!(row.class, if is_noise { "" } else { "better" });
+        }
+    }
+
+    #[test]
+    fn a_metric_is_noise_if_it_hardly_changes_itself_and_the_score() {
+        for (lcp_ms, is_noise) in [
+            ([2000.0, 2050.0], true),
+            ([20_000.0, 21_000.0], true),
+            ([20_000.0, 10_000.0], false),
+            ([2500.0, 3500.0], false),
+        ] {
+            let rows = change([84, 84], [Some(1.0), Some(1.0)], lcp_ms);
+            let row = row_of(&rows, "Largest Contentful Paint");
+            assert_eq!(row.is_noise, is_noise, "{lcp_ms:?}");
+        }
+    }
+}
