@@ -17,7 +17,7 @@ use crate::cpu::{Calibration, Cpu};
 use crate::failure_reason;
 use crate::held_evidence::JudgedVisit;
 use crate::judging::judge;
-use crate::redaction::Redacted;
+use crate::redaction::{Redacted, Secrets};
 use crate::visits::{RepeatPolicy, Visit, are_enough, choose, reason_for_next};
 
 /// An internal error, after which the audit may be tried again.
@@ -167,6 +167,8 @@ impl Auditor {
             plumbline_browser::NetworkIsolation::Shared { .. } => NetworkIsolation::Shared,
         });
 
+        let state = order.options.state.as_deref();
+        let secrets = state.map(Secrets::of).transpose()?;
         let browser = self.browsers.take().await.map_err(AuditFault::of)?;
         let clock = Arc::clone(browser.clock());
         let link = self
@@ -177,6 +179,8 @@ impl Auditor {
             throttle: choice.throttle,
             deadline: Duration::from_secs(resolved.network.deadline_s.into()),
             allow_error_status: order.options.allow_error_status,
+            state: order.options.state.clone(),
+            expect: order.options.expect.clone(),
             ..VisitPlan::new(&order.url, resolved.device.clone())
         };
         let deadline = plan.deadline + VISIT_OVERHEAD;
@@ -189,7 +193,12 @@ impl Auditor {
                 page_over_limit.get_or_init(|| link.over_limit());
                 link.remove_limits();
             }
-            progress(event);
+            match (event, &secrets) {
+                (VisitEvent::DocumentLoaded(url), Some(secrets)) => {
+                    progress(VisitEvent::DocumentLoaded(&secrets.redact(url)));
+                }
+                (event, _) => progress(event),
+            }
         };
         let result = timeout(deadline, visit(browser, &plan, &observe)).await;
         let result = {
@@ -198,6 +207,16 @@ impl Auditor {
         };
         let failed = failure_reason::failed_connections(&link.records());
         link.close().await;
+        let result = match secrets {
+            None => result,
+            Some(secrets) => match result {
+                Ok(bundle) => Ok(secrets.redact_bundle(bundle).await?),
+                Err(VisitError::Page(failure)) => {
+                    Err(VisitError::Page(secrets.redact_failure(failure)))
+                }
+                Err(VisitError::Fault(reason)) => Err(VisitError::Fault(secrets.redact(&reason))),
+            },
+        };
         match result {
             Ok(mut bundle) => {
                 failed.store_in(&mut bundle).map_err(AuditFault::of)?;

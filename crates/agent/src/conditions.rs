@@ -74,6 +74,11 @@ pub(crate) fn resolve<'a>(
             device_index: device.cpu_index,
             ..CpuConditions::default()
         },
+        state: order
+            .options
+            .state
+            .as_ref()
+            .map(|state| Box::new(state.names())),
     };
     Ok(ResolvedOrder {
         device,

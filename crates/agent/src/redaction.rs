@@ -1,7 +1,14 @@
 //! Reduces URLs to scheme and host before they are logged. Paths and queries may contain names and
-//! secrets, and more people read logs than reports.
+//! secrets, and more people read logs than reports. [`Secrets`] removes the secrets of a client
+//! from evidence and messages.
+
+mod encodings;
+mod finder;
+mod secrets;
 
 use std::fmt;
+
+pub(crate) use secrets::Secrets;
 
 /// Displays only the scheme and the host of a URL.
 pub(crate) struct Site<'u>(pub(crate) &'u str);

@@ -2,8 +2,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use plumbline_catalog::Device;
+use plumbline_seam::{Expectation, VisitState};
 
-use crate::Throttle;
+use crate::{BrowserVersion, Throttle};
 
 /// How the browser reaches the internet.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,6 +37,10 @@ pub struct VisitPlan {
     pub max_bytes: u64,
     /// True if a main document with status 400 or above is measured. Otherwise it is a failure.
     pub allow_error_status: bool,
+    /// The state that is seeded into the profile before the visit, if there is one.
+    pub state: Option<Box<VisitState>>,
+    /// Conditions that the page must meet. Otherwise it is a failure.
+    pub expect: Option<Box<Expectation>>,
 }
 
 impl VisitPlan {
@@ -51,6 +56,18 @@ impl VisitPlan {
             blank: Duration::from_secs(15),
             max_bytes: 100_000_000,
             allow_error_status: false,
+            state: None,
+            expect: None,
+        }
+    }
+
+    /// Returns the user agent that is sent by a browser of this version.
+    pub(crate) fn user_agent(&self, version: &BrowserVersion) -> String {
+        let agent = self.device.user_agent(version.major());
+        let state = self.state.as_ref();
+        match state.and_then(|state| state.user_agent_suffix.as_ref()) {
+            Some(suffix) => format!("{agent} {suffix}"),
+            None => agent,
         }
     }
 }

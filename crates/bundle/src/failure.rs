@@ -30,6 +30,7 @@ pub enum FailureCode {
     BlockedTarget,
     NotHtml,
     HttpError,
+    PreconditionFailed,
     NoPaint,
     PageCrashed,
     PageHung,
@@ -42,13 +43,14 @@ pub enum FailureCode {
 }
 
 impl FailureCode {
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::DnsFailure,
         Self::ConnectionFailed,
         Self::TlsFailure,
         Self::BlockedTarget,
         Self::NotHtml,
         Self::HttpError,
+        Self::PreconditionFailed,
         Self::NoPaint,
         Self::PageCrashed,
         Self::PageHung,
@@ -67,6 +69,7 @@ impl FailureCode {
             Self::BlockedTarget => "BLOCKED_TARGET",
             Self::NotHtml => "NOT_HTML",
             Self::HttpError => "HTTP_ERROR",
+            Self::PreconditionFailed => "PRECONDITION_FAILED",
             Self::NoPaint => "NO_PAINT",
             Self::PageCrashed => "PAGE_CRASHED",
             Self::PageHung => "PAGE_HUNG",

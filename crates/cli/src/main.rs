@@ -8,6 +8,7 @@ mod clock;
 #[path = "../../store/tests/cluster/mod.rs"]
 mod cluster;
 mod command;
+mod cookie_jar;
 mod exit;
 mod field_data;
 mod field_quota;
@@ -18,6 +19,7 @@ mod settings;
 mod standard_output;
 mod storage;
 mod suggestion;
+mod visit_options;
 mod webhook_client;
 
 use std::process::ExitCode;
@@ -54,7 +56,7 @@ async fn run(command: Command) -> Exit {
     let result = match command {
         Command::Serve(args) => command::serve::run(*args).await,
         Command::Agent(args) => command::agent::run(args).await,
-        Command::Audit(args) => command::audit::run(args).await,
+        Command::Audit(args) => command::audit::run(*args).await,
         Command::Judge(args) => command::judge::run(&args),
         Command::Metrics(args) => command::metrics::run(&args),
         Command::Doctor(args) => command::doctor::run(args).await,

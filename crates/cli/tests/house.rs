@@ -33,6 +33,7 @@ const DEPENDENCIES: [(&str, &[&str]); 21] = [
             "catalog",
             "clock",
             "isolation",
+            "seam",
             "source",
             "vendored",
         ],

@@ -101,6 +101,33 @@ pub struct Conditions {
     pub network: NetworkConditions,
     pub location: LocationConditions,
     pub cpu: CpuConditions,
+    /// The names of the state that the visit began with; `None` if there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<Box<StateNames>>,
+}
+
+/// The names of what was seeded into the profile of a visit. Values are never part of a report.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct StateNames {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cookies: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub local_storage: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub session_storage: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub headers: Vec<String>,
+    /// True if requests had credentials of HTTP basic authentication.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub basic_auth: bool,
+    /// True if a script ran before those of the page.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub script: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_agent_suffix: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub blocked_hosts: Vec<String>,
 }
 
 /// The name of the artifact with the conditions of a visit.

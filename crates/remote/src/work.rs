@@ -182,6 +182,7 @@ impl Work for RemoteWork {
             wait_ms: max_wait.as_millis().try_into().unwrap_or(u64::MAX),
             leaving: false,
             confirms: true,
+            seeds_state: true,
         };
         let deadline = max_wait + RESPONSE_DEADLINE;
         let response: LeaseResponse = post(&self.server, seam::LEASE, &request, deadline).await?;
@@ -207,6 +208,7 @@ impl Work for RemoteWork {
             wait_ms: 0,
             leaving: true,
             confirms: false,
+            seeds_state: true,
         };
         let _: LeaseResponse = post(&self.server, seam::LEASE, &request, RESPONSE_DEADLINE).await?;
         Ok(())

@@ -264,6 +264,7 @@ mod tests {
                 rate: 1.0,
                 ..CpuConditions::default()
             },
+            state: None,
         };
         let failure = Failure::new(FailureCode::NoPaint, "Nothing was painted.");
         Report::failed("https://example.com/", conditions, failure)

@@ -41,6 +41,7 @@ fn conditions(name: &str) -> Conditions {
             is_stated: Some(true),
         },
         cpu: CpuConditions::default(),
+        state: None,
     }
 }
 

@@ -5,6 +5,8 @@ use std::time::Duration;
 use plumbline_bundle::Encoding;
 use serde::{Deserialize, Serialize};
 
+use crate::{Expectation, VisitState};
+
 /// An order of an audit: the page, the catalog ids of its conditions, and options.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Order {
@@ -24,11 +26,31 @@ pub struct VisitOptions {
     /// True if a main document with an error status is measured like any other.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_error_status: bool,
+    /// The state that is seeded into the fresh profile of a visit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<Box<VisitState>>,
+    /// Conditions that the page must meet to be scored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expect: Option<Box<Expectation>>,
 }
 
 impl VisitOptions {
     pub fn is_default(&self) -> bool {
         *self == Self::default()
+    }
+
+    /// Returns whether an agent that does not know these options would measure another page.
+    pub fn need_seeding(&self) -> bool {
+        self.state.is_some() || self.expect.is_some()
+    }
+
+    /// Returns the options with names only, as they are stored when the audit has ended.
+    pub fn without_values(&self) -> Self {
+        let mut options = self.clone();
+        if let Some(state) = &mut options.state {
+            state.erase_values();
+        }
+        options
     }
 }
 

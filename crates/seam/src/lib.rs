@@ -15,6 +15,9 @@
 
 mod job;
 mod progress;
+mod secret;
+mod state;
+mod validate;
 mod work;
 
 use plumbline_bundle::Phase;
@@ -22,6 +25,9 @@ use serde::{Deserialize, Serialize};
 
 pub use job::{Attempt, Job, LeaseState, Order, ReturnReason, VisitOptions};
 pub use progress::{VisitNumber, VisitReason};
+pub use secret::{REDACTED, Secret};
+pub use state::{BasicAuth, Cookie, Expectation, Header, SameSite, VisitState};
+pub use validate::{InvalidOption, without_value};
 pub use work::{AuditOutput, NextJob, Work, WorkError};
 
 /// Protocol version, sent in a header of every request and response.
@@ -72,6 +78,10 @@ pub struct LeaseRequest {
     /// [`Job::confirm_within_ms`].
     #[serde(default)]
     pub confirms: bool,
+    /// True if the agent seeds the state of [`VisitOptions`] and checks its expectations. Others
+    /// would measure a login page instead, and get no such audits.
+    #[serde(default)]
+    pub seeds_state: bool,
 }
 
 /// Response to a [`LeaseRequest`].
@@ -204,7 +214,7 @@ mod tests {
             "slot": 0, "waitMs": 1,
         });
         let parsed: LeaseRequest = serde_json::from_value(message).unwrap();
-        assert!(!parsed.confirms && !parsed.leaving);
+        assert!(!parsed.confirms && !parsed.leaving && !parsed.seeds_state);
     }
 
     #[test]

@@ -90,6 +90,7 @@ fn cancelled_audit(
     let report = Report::failed(&audit.order.url, conditions, failure.clone());
     Ok(CancelledAudit {
         tracking_id: audit.tracking_id.clone(),
+        order: audit.order.clone(),
         report: serde_json::to_string(&report)?,
         summary: summaries::stored(&ReportSummary::from(&report))?,
     })
@@ -125,12 +126,18 @@ fn requested_conditions(order: &Order, catalog: &Catalog) -> Conditions {
             // The agent that would have measured is not known, nor is its distance.
             mode: LocationMode::Simulated,
             added_rtt_ms: 0.0,
+            is_stated: None,
         },
         cpu: CpuConditions {
             rate: 1.0,
             device_index: device.and_then(|device| device.cpu_index),
             ..CpuConditions::default()
         },
+        state: order
+            .options
+            .state
+            .as_ref()
+            .map(|state| Box::new(state.names())),
     }
 }
 

@@ -140,6 +140,10 @@ pub(crate) enum Failure {
     /// The validity of a shared link is out of bounds.
     #[error("Invalid Days")]
     InvalidDays(InvalidValue),
+    #[error("Invalid State")]
+    InvalidState(InvalidValue),
+    #[error("Invalid Expectation")]
+    InvalidExpectation(InvalidValue),
     /// The batch has no audits, or more than are allowed.
     #[error("Invalid Batch")]
     InvalidBatch(InvalidValue),
@@ -220,6 +224,8 @@ impl Failure {
             | Self::InvalidWebhook(value)
             | Self::InvalidLabels(value)
             | Self::InvalidDays(value)
+            | Self::InvalidState(value)
+            | Self::InvalidExpectation(value)
             | Self::InvalidBatch(value) => Some(value),
             _ => None,
         };
@@ -260,6 +266,8 @@ impl Failure {
             Self::InvalidWebhook(_) => "INVALID_WEBHOOK",
             Self::InvalidLabels(_) => "INVALID_LABELS",
             Self::InvalidDays(_) => "INVALID_DAYS",
+            Self::InvalidState(_) => "INVALID_STATE",
+            Self::InvalidExpectation(_) => "INVALID_EXPECTATION",
             Self::InvalidBatch(_) => "INVALID_BATCH",
             Self::InvalidParameter(_) => "INVALID_PARAMETER",
             Self::UnknownParameter { .. } => "UNKNOWN_PARAMETER",
@@ -301,6 +309,8 @@ impl Failure {
             | Self::InvalidWebhook(_)
             | Self::InvalidLabels(_)
             | Self::InvalidDays(_)
+            | Self::InvalidState(_)
+            | Self::InvalidExpectation(_)
             | Self::InvalidBatch(_) => StatusCode::NOT_ACCEPTABLE,
             Self::InvalidParameter(_)
             | Self::UnknownParameter { .. }

@@ -1,6 +1,6 @@
 //! Records of audits that are ended before they are measured.
 
-use crate::{AuditError, AuditSummary, Timestamp};
+use crate::{AuditError, AuditSummary, Order, Timestamp};
 
 /// Audits of one account to be ended before they are measured.
 #[derive(Debug, Clone)]
@@ -16,6 +16,8 @@ pub struct Cancellation {
 #[derive(Debug, Clone)]
 pub struct CancelledAudit {
     pub tracking_id: String,
+    /// The order, whose state loses its values.
+    pub order: Order,
     /// The report, which says that the audit was cancelled.
     pub report: String,
     pub summary: AuditSummary,

@@ -46,7 +46,7 @@ pub use moving::{MoveSummary, move_to_postgres};
 pub use operator::{AccountSummary, PurgeResult, PurgedAudit, QueuedAudit, Retention};
 pub use owner::{AgentProcess, LeaseOwner, ProcessSet};
 pub use pages::{PageStore, RecentAudit, Share, SharedReport, session_digest};
-pub use plumbline_seam::{LeaseState, Order, ReturnReason, VisitOptions};
+pub use plumbline_seam::{Cookie, LeaseState, Order, ReturnReason, VisitOptions, VisitState};
 pub use postgres::{PostgresOptions, PostgresStore};
 pub use progress::AuditProgress;
 pub use sqlite::SqliteStore;

@@ -65,10 +65,20 @@ pub struct NewAudit {
 
 /// Returns the options of an order as they are stored; `None` if they are the defaults.
 pub(crate) fn options_column(order: &Order) -> Result<Option<String>, StoreError> {
-    if order.options.is_default() {
+    write_options(&order.options)
+}
+
+/// Returns the options of an order as they are stored when its audit has ended: without the values
+/// of its state, which are the client's secrets.
+pub(crate) fn ended_options_column(order: &Order) -> Result<Option<String>, StoreError> {
+    write_options(&order.options.without_values())
+}
+
+fn write_options(options: &VisitOptions) -> Result<Option<String>, StoreError> {
+    if options.is_default() {
         return Ok(None);
     }
-    let text = serde_json::to_string(&order.options);
+    let text = serde_json::to_string(options);
     text.map(Some)
         .map_err(|error| StoreError::Refused(error.to_string()))
 }

@@ -4,10 +4,10 @@ use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use plumbline_browser::VisitError;
+use plumbline_browser::{VisitError, VisitPlan, visit};
 use plumbline_link::{ConnectionOutcome, Resolution, Resolver};
 
-use crate::rig::{open_link, open_link_with, visit_through};
+use crate::rig::{launcher, open_link, open_link_with, plan, visit_through};
 use crate::site::{Response, Site};
 
 /// A server that pages must not reach; any request to it is a breach.
@@ -43,6 +43,35 @@ async fn no_address_of_this_machine_is_visited_in_any_notation() {
         assert!(matches!(visited, Err(VisitError::Page(_))), "{url}");
     }
     assert_eq!(secret.requested_paths(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn the_script_of_a_state_cannot_reach_forbidden_addresses() {
+    let secret = secret().await;
+    let secret_url = secret.url("/");
+    let host = Site::serve([(
+        "/",
+        Response::html("<!doctype html><title>A page</title><h1>Hello"),
+    )])
+    .await;
+    let link = open_link(&[&host.address.to_string()]).await;
+    let state = serde_json::json!({
+        "script": format!("fetch('{secret_url}', {{mode: 'no-cors'}}).catch(() => {{}})"),
+        "headers": [{ "name": "X-Token", "value": "1", "origins": [secret_url, host.url("/")] }],
+        "cookies": [{ "name": "a", "value": "b", "domain": "127.0.0.1" }],
+    });
+    let plan = VisitPlan {
+        state: serde_json::from_value(state).unwrap(),
+        ..plan(&host.url("/"), &link)
+    };
+    let browser = launcher().launch().await.unwrap();
+    visit(browser, &plan, &|_| {}).await.unwrap();
+    assert_eq!(secret.requested_paths(), Vec::<String>::new());
+    let records = link.records();
+    let port = secret.address.port();
+    let mut refused = records.iter().filter(|record| record.port == port);
+    let is_refused = refused.any(|record| matches!(record.outcome, ConnectionOutcome::Blocked(_)));
+    assert!(is_refused, "{records:?}");
 }
 
 #[tokio::test]

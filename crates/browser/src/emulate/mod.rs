@@ -19,15 +19,12 @@ pub(crate) const ONLINE: &str = "Network.overrideNetworkState";
 pub(crate) struct EmulatedConditions<'a> {
     pub device: &'a Device,
     pub version: &'a BrowserVersion,
+    pub user_agent: String,
     /// Slowdown of the CPU by Chromium; 1 is none.
     pub cpu_rate: f64,
 }
 
 impl EmulatedConditions<'_> {
-    pub(crate) fn user_agent(&self) -> String {
-        self.device.user_agent(self.version.major())
-    }
-
     /// Returns the calls for the page itself.
     pub(crate) fn for_page(&self) -> Vec<ProtocolCall> {
         let mut calls = vec![self.viewport()];
@@ -145,7 +142,7 @@ impl EmulatedConditions<'_> {
 
     fn identity(&self) -> ProtocolCall {
         let mut identity = json!({
-            "userAgent": self.user_agent(),
+            "userAgent": self.user_agent,
             "platform": self.device.navigator_platform,
         });
         if let Some(hints) = &self.device.client_hints {
@@ -181,10 +178,13 @@ mod tests {
 
     fn calls_for(device: &str) -> Vec<ProtocolCall> {
         let catalog = Catalog::load(BUILT_IN).unwrap();
-        let version = serde_json::from_value(json!({"product": "Chrome/156.0.8078.79"})).unwrap();
+        let version: BrowserVersion =
+            serde_json::from_value(json!({"product": "Chrome/156.0.8078.79"})).unwrap();
+        let device = catalog.device(device).unwrap();
         EmulatedConditions {
-            device: catalog.device(device).unwrap(),
+            device,
             version: &version,
+            user_agent: device.user_agent("156"),
             cpu_rate: 4.0,
         }
         .for_page()

@@ -26,6 +26,7 @@ impl Page<'_> {
                 let result = self.trace.complete(event);
                 self.check_limit(result);
             }
+            Some(("Fetch", "requestPaused")) => self.answer_paused_request(event),
             Some(("Target", name)) => self.handle_target(event, name),
             Some(("Inspector", "targetCrashed")) => self.handle_crash(event),
             Some(("Page", name)) if self.is_main(event) => self.handle_page(event, name),
@@ -46,6 +47,14 @@ impl Page<'_> {
                 self.reserve(bytes);
             }
             _ => {}
+        }
+    }
+
+    /// Lets a paused request continue, or blocks it.
+    fn answer_paused_request(&self, event: &ProtocolEvent) {
+        if let (Some(interception), Some(paused)) = (&self.interception, event.read()) {
+            let (method, params) = interception.answer(paused);
+            self.client.send(event.session.as_ref(), method, params);
         }
     }
 

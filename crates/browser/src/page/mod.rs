@@ -6,12 +6,14 @@ mod console;
 mod events;
 mod failure;
 mod handle;
+mod interception;
 mod link_header;
 mod loading;
 mod log;
 mod open;
 mod round_trip;
 mod scripts;
+mod seeding;
 mod style_sheets;
 mod trace;
 mod traced_nodes;
@@ -44,6 +46,7 @@ use crate::protocol::{
     CALL_DEADLINE, CallError, Client, LimitExceeded, ProtocolEvents, Reservation, SessionId,
 };
 use console::Console;
+use interception::Interception;
 use loading::Loading;
 use log::Log;
 use trace::TraceRecording;
@@ -58,6 +61,8 @@ pub(crate) struct Page<'b> {
     events: &'b mut ProtocolEvents,
     /// Clock of the browser.
     pub(crate) clock: Arc<PageClock>,
+    /// Decides on requests that are paused, if there are any.
+    interception: Option<Interception>,
     session: SessionId,
     target: String,
     main_frame: String,

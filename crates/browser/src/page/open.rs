@@ -8,13 +8,14 @@ use serde_json::{Value, json};
 
 use super::console::Console;
 use super::failure::VisitError;
+use super::interception::Interception;
 use super::loading::Loading;
 use super::log::Log;
 use super::scripts::Scripts;
 use super::style_sheets::StyleSheets;
 use super::trace::TraceRecording;
 use super::web_mcp::WebMcpTools;
-use super::{Page, auto_attach};
+use super::{Page, auto_attach, seeding};
 use crate::emulate::{EmulatedConditions, ONLINE, ProtocolCall};
 use crate::launch::Browser;
 use crate::plan::{NetworkPath, VisitPlan};
@@ -50,14 +51,30 @@ impl<'b> Page<'b> {
         let version = browser.version().clone();
         let network = connect_proxy(browser, &plan.network)?;
         let client = &browser.client;
+        let state = plan.state.as_deref();
+        let interception = state.and_then(|state| Interception::of(state, &plan.url));
+        if let Some(interception) = &interception {
+            // Before the page is opened: requests of existing pages would not be paused.
+            let (method, params) = interception.enable();
+            client.call::<Value>(None, method, params).await?;
+        }
         let (target, session) = open_target(client, &network).await?;
         let conditions = EmulatedConditions {
             device: &plan.device,
             version: &version,
+            user_agent: plan.user_agent(&version),
             cpu_rate: plan.throttle.rate_by_chromium(),
         };
+        let scripts = state.map_or_else(Vec::new, |state| seeding::scripts(state, &plan.url));
+        let mut frame_conditions = conditions.for_frame();
+        if !scripts.is_empty() {
+            // Chromium runs no such scripts in a frame of another process before this call.
+            frame_conditions.push(("Page.enable", json!({})));
+            frame_conditions.extend(scripts.iter().cloned());
+        }
         let mut page = Page {
             client,
+            interception,
             events: &mut browser.events,
             sessions: HashMap::from([(session.clone(), "page".to_owned())]),
             session,
@@ -66,7 +83,7 @@ impl<'b> Page<'b> {
             loading: Loading::new(target.clone(), plan, browser.clock.now()),
             clock: Arc::clone(&browser.clock),
             target,
-            frame_conditions: conditions.for_frame(),
+            frame_conditions,
             worker_conditions: conditions.for_worker(),
             log: Log::new(client.reservation()),
             trace: TraceRecording::new(client.reservation()),
@@ -81,7 +98,15 @@ impl<'b> Page<'b> {
             coarse_screen: None,
         };
         page.set_screen(&conditions).await;
-        page.set_up(conditions.for_page()).await?;
+        let mut calls = conditions.for_page();
+        calls.extend(scripts);
+        page.set_up(calls).await?;
+        if let Some(state) = state {
+            if let Some(script) = &state.script {
+                page.check_script(script).await?;
+            }
+            page.set_cookies(&state.cookies, &plan.url).await?;
+        }
         Ok(page)
     }
 

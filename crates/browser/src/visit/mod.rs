@@ -1,5 +1,6 @@
 //! Performs one visit: from an unused browser to a bundle.
 
+mod expectation;
 mod wait;
 
 use std::time::{Duration, Instant};
@@ -60,7 +61,7 @@ async fn perform(
 ) -> Result<Bundle, VisitError> {
     let url = parse_url(&plan.url)?;
     let product = browser.version().product.clone();
-    let user_agent = plan.device.user_agent(browser.version().major());
+    let user_agent = plan.user_agent(browser.version());
     let restock = browser.restock.take();
     let mut timer = PhaseTimer::new(observer);
 
@@ -95,6 +96,9 @@ async fn perform(
     // The observer may change the conditions in this phase, because nothing is recorded any more.
     timer.enter(Phase::Gathering);
     drop(restock);
+    if let Some(expect) = &plan.expect {
+        expectation::check(&mut page, expect).await?;
+    }
     // The trace arrives in parallel: the browser process writes it, and the page's process does the
     // rest.
     let (screenshot, mut artifacts) = gather::artifacts(&mut page, &plan.device).await;

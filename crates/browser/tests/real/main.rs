@@ -13,6 +13,7 @@ mod page_time;
 mod site;
 mod sizes;
 mod socks;
+mod state;
 mod usage;
 
 use std::os::unix::fs::PermissionsExt;

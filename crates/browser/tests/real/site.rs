@@ -21,7 +21,8 @@ pub struct Site {
 struct Records {
     reports: Mutex<Vec<Value>>,
     paths: Mutex<Vec<String>>,
-    user_agents: Mutex<Vec<(String, String)>>,
+    /// The path and the headers of each request; names are in lower case.
+    headers: Mutex<Vec<(String, BTreeMap<String, String>)>>,
     /// Files in addition to the fixtures: their headers and contents, by path.
     files: Mutex<BTreeMap<String, (String, String)>>,
 }
@@ -68,11 +69,16 @@ impl Site {
     }
 
     pub fn user_agents_for(&self, path: &str) -> Vec<String> {
-        let user_agents = self.records.user_agents.lock().unwrap();
-        let agents = user_agents
-            .iter()
-            .filter(|(request_path, _)| request_path == path);
-        agents.map(|(_, agent)| agent.clone()).collect()
+        let all = self.headers().into_iter();
+        let requests = all.filter(|(request_path, _)| request_path == path);
+        requests
+            .map(|(_, mut headers)| headers.remove("user-agent").unwrap_or_default())
+            .collect()
+    }
+
+    /// Returns the path and the headers of each request.
+    pub fn headers(&self) -> Vec<(String, BTreeMap<String, String>)> {
+        self.records.headers.lock().unwrap().clone()
     }
 
     /// Serves a file in addition to the fixtures, with headers that each end with a line break.
@@ -132,16 +138,8 @@ async fn serve(stream: TcpStream, records: &Records) -> std::io::Result<()> {
         return stream.flush().await;
     };
     records.paths.lock().unwrap().push(request.path.clone());
-    let agent = request
-        .headers
-        .get("user-agent")
-        .cloned()
-        .unwrap_or_default();
-    records
-        .user_agents
-        .lock()
-        .unwrap()
-        .push((request.path.clone(), agent));
+    let headers = (request.path.clone(), request.headers.clone());
+    records.headers.lock().unwrap().push(headers);
     if let Some(ms) = request
         .query
         .split('&')
@@ -214,9 +212,49 @@ fn respond(path: &str, request: &Request, records: &Records) -> (u16, String, Ve
             let headers = "content-type: application/zip\r\ncontent-disposition: attachment";
             text(200, headers, "PK")
         }
+        "account" if !is_signed_in(request) => text(302, "location: /login", ""),
+        "account" | "public" => (200, html, account(request).into_bytes()),
+        "login" => (200, html, b"<h1>Sign in</h1>".to_vec()),
+        "leave" => {
+            let location = format!("location: http://{}/landed", other_site(request));
+            text(302, &location, "")
+        }
+        "cached.js" => {
+            let headers = "content-type: text/javascript\r\ncache-control: max-age=3600";
+            text(200, headers, &"// cached\n".repeat(1000))
+        }
         "words.txt" => text(200, "content-type: text/plain", "words"),
         _ => file(path),
     }
+}
+
+/// Returns whether a request has one of the three credentials of the account.
+fn is_signed_in(request: &Request) -> bool {
+    let has = |name: &str, value: &str| {
+        let header = request.headers.get(name);
+        header.is_some_and(|text| text.split("; ").any(|part| part == value))
+    };
+    has("cookie", "session=the-right-session")
+        || has("authorization", "Basic YWRhOmxvdmVsYWNl")
+        || has("x-token", "the-right-token")
+}
+
+fn other_site(request: &Request) -> &str {
+    let mut parameters = request.query.split('&');
+    let other = parameters.find_map(|parameter| parameter.strip_prefix("other="));
+    other.unwrap_or_default()
+}
+
+/// Returns a page that requests files of its own site and of another one.
+fn account(request: &Request) -> String {
+    let other = other_site(request);
+    format!(
+        "<!doctype html><title>Account</title><h1 id=account>Account of Ada</h1>
+         <script src=/cached.js></script><script>new Worker('/worker.js')</script>
+         <script src=http://{other}/script.js></script><img src=/leave?other={other}>
+         <iframe src=http://{other}/frame></iframe>
+         <script>fetch('http://{other}/data').catch(() => 0)</script>"
+    )
 }
 
 fn file(path: &str) -> (u16, String, Vec<u8>) {

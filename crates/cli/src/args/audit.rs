@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use plumbline_report::Format;
 
-use super::{BrowserArgs, DataArgs, FieldArgs, TargetArgs};
+use super::{BrowserArgs, DataArgs, FieldArgs, StateArgs, TargetArgs};
 
 #[derive(Debug, clap::Args)]
 pub struct AuditArgs {
@@ -57,6 +57,8 @@ pub struct AuditArgs {
     pub targets: TargetArgs,
     #[command(flatten)]
     pub field: FieldArgs,
+    #[command(flatten)]
+    pub state: StateArgs,
 }
 
 /// The most runs of one audit. More would take an hour and hardly be more accurate.

@@ -7,6 +7,7 @@ mod catalog;
 mod config_file;
 mod flags;
 mod serve;
+mod state;
 
 use clap::{Parser, Subcommand};
 
@@ -20,6 +21,7 @@ pub use catalog::{CatalogArgs, CompletionsArgs};
 pub use config_file::parse;
 pub use flags::{BlobArgs, BrowserArgs, DataArgs, FieldArgs, LogArgs, LogFormat, TargetArgs};
 pub use serve::{AgentArgs, ServeArgs};
+pub use state::StateArgs;
 
 /// Audit web pages in a real Chromium with a chosen device, network and location
 #[derive(Debug, Parser)]
@@ -36,7 +38,7 @@ pub enum Command {
     /// Run audits for a server on another machine
     Agent(AgentArgs),
     /// Audit one page and print the result, without a server
-    Audit(AuditArgs),
+    Audit(Box<AuditArgs>),
     /// Evaluate the stored evidence of an audit again and print the report as JSON
     Judge(JudgeArgs),
     /// Print the metrics of a trace file as JSON

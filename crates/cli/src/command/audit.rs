@@ -14,7 +14,7 @@ use plumbline_model::report::Report;
 use plumbline_model::runs::representative;
 use plumbline_report::terminal::{self, Colors};
 use plumbline_report::{ExportSource, Format, JunitOptions};
-use plumbline_seam::{AuditOutput, Order, VisitOptions};
+use plumbline_seam::{AuditOutput, Order};
 use url::Url;
 
 use crate::args::AuditArgs;
@@ -27,6 +27,7 @@ use crate::progress_line::ProgressLine;
 use crate::settings::{FieldSettings, TargetSettings, calibration_file, launch_options};
 use crate::standard_output as out;
 use crate::suggestion::{unknown_id, with_scheme};
+use crate::visit_options;
 
 /// Runs `plumbline audit`.
 pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
@@ -36,6 +37,7 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
     let has_allowed_targets = !args.targets.allow_target.is_empty();
     let mut targets = TargetSettings::resolve(args.targets, args.agent_location)?;
     let field = FieldSettings::resolve(&args.field, &targets)?;
+    let options = visit_options::resolve(args.state, args.allow_error_status)?;
     let order = Order {
         url: with_scheme(&args.url).map_or(args.url, String::from),
         device: args.device,
@@ -43,9 +45,7 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
         location: args
             .location
             .unwrap_or_else(|| targets.agent_location.id.clone()),
-        options: VisitOptions {
-            allow_error_status: args.allow_error_status,
-        },
+        options,
     };
     let url = check(&order, &targets.catalog)?;
     if !has_allowed_targets {

@@ -41,6 +41,19 @@ impl Client {
         text.split_once("\r\n\r\n").unwrap().1.to_owned()
     }
 
+    /// Returns the whole response as it is.
+    pub fn get_bytes(&self, path: &str) -> Vec<u8> {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        let request = format!(
+            "GET {path} HTTP/1.1\r\nHost: test\r\nX-SVC-KEY: {}\r\nConnection: close\r\n\r\n",
+            self.key
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut response = Vec::new();
+        stream.read_to_end(&mut response).unwrap();
+        response
+    }
+
     fn post_text(&self, path: &str, body: &str) -> String {
         format!(
             "POST {path} HTTP/1.1\r\nHost: test\r\nX-SVC-KEY: {}\r\n\

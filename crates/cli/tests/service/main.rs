@@ -17,6 +17,7 @@ mod output;
 mod pages;
 mod postgres;
 mod restarts;
+mod secrets;
 mod server;
 mod settings;
 mod tools;

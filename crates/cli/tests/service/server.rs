@@ -1,5 +1,6 @@
 //! `plumbline serve` as a child process.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -25,21 +26,16 @@ impl Server {
     }
 
     pub fn start_with(data: &Path, args: &[&str], environment: &[(&str, &str)]) -> Self {
-        let mut child = plumbline()
-            .args([
-                "serve",
-                "--listen",
-                "127.0.0.1:0",
-                "--log",
-                "warn",
-                "--data",
-            ])
-            .arg(data)
-            .args(args)
-            .envs(environment.iter().copied())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        Self::spawn(serve(data, "warn", args).envs(environment.iter().copied()))
+    }
+
+    /// Starts a server that writes everything to a log.
+    pub fn start_logged(data: &Path, args: &[&str], log: File) -> Self {
+        Self::spawn(serve(data, "trace", args).stderr(log))
+    }
+
+    fn spawn(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut first_line = String::new();
         BufReader::new(child.stdout.take().unwrap())
             .read_line(&mut first_line)
@@ -65,6 +61,15 @@ impl Server {
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
         self.child.wait().unwrap().code()
     }
+}
+
+fn serve(data: &Path, level: &str, args: &[&str]) -> Command {
+    let mut command = plumbline();
+    command
+        .args(["serve", "--listen", "127.0.0.1:0", "--log", level, "--data"])
+        .arg(data)
+        .args(args);
+    command
 }
 
 impl Drop for Server {

@@ -1,7 +1,7 @@
 //! The conditions under which a page was loaded, as rows of a table.
 
 use plumbline_model::report::{
-    LocationConditions, LocationMode, NetworkConditions, NetworkIsolation, Report,
+    LocationConditions, LocationMode, NetworkConditions, NetworkIsolation, Report, StateNames,
 };
 
 use super::figures::{date, ms, short_name};
@@ -71,6 +71,12 @@ pub(super) fn rows(report: &Report, made_at_ms: Option<i64>) -> Vec<(&'static st
         let shared =
             "none: the browser shared the machine's network, restricted only by Chromium's flags";
         rows.push(("Network isolation", shared.to_owned()));
+    }
+    if let Some(state) = &conditions.state {
+        let names = state_names(state);
+        if !names.is_empty() {
+            rows.push(("State", names.join("; ")));
+        }
     }
     if let Some(contention) = cpu.contention {
         rows.push((
@@ -145,6 +151,22 @@ fn location_text(location: &LocationConditions) -> String {
             )
         }
     }
+}
+
+/// Returns the names of everything that the visit began with.
+fn state_names(state: &StateNames) -> Vec<String> {
+    let lists = [
+        ("cookies", &state.cookies),
+        ("local storage", &state.local_storage),
+        ("session storage", &state.session_storage),
+        ("headers", &state.headers),
+        ("blocked hosts", &state.blocked_hosts),
+    ];
+    let lists = lists.into_iter().filter(|(_, names)| !names.is_empty());
+    let lists = lists.map(|(kind, names)| format!("{kind}: {}", names.join(", ")));
+    let basic_auth = state.basic_auth.then(|| "basic authentication".to_owned());
+    let script = state.script.then(|| "script at document start".to_owned());
+    lists.chain(basic_auth).chain(script).collect()
 }
 
 fn rate(kbps: f64) -> String {

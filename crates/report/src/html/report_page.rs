@@ -228,6 +228,10 @@ fn advice(code: FailureCode) -> &'static str {
             "Check the URL and whether the page needs a login. To measure an error page, start the \
              audit with allowErrorStatus."
         }
+        FailureCode::PreconditionFailed => {
+            "Check the cookies, headers and other state that the audit was started with: they may have \
+             expired. The page was not scored because it is not the one that expect describes."
+        }
         FailureCode::NoPaint => {
             "Open the page on a screen of this size: it stays blank, or waits for something that never \
              happens."

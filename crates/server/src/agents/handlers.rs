@@ -10,7 +10,7 @@ use axum::{
 use plumbline_model::report::{FORMAT, Report};
 use plumbline_seam::{
     Attempt, Finish, Heartbeat, Job, LeaseRequest, LeaseResponse, LeaseState, LeaseStatus,
-    MAX_LEASE_WAIT_MS, ProgressUpdate, Return,
+    MAX_LEASE_WAIT_MS, ProgressUpdate, Return, ReturnReason,
 };
 use plumbline_store::{Lease, ReleaseReason};
 use serde::de::DeserializeOwned;
@@ -71,6 +71,19 @@ pub(crate) async fn lease(
         if let Some(lease) = dispatcher.lease_next(&slot, &poll, wait, cancelled).await? {
             caller.context.set_audit(&lease.tracking_id);
             let mut job = dispatcher.job(&lease);
+            if !request.seeds_state && lease.order.options.need_seeding() {
+                if !job.exhausted {
+                    tracing::warn!(
+                        audit = lease.tracking_id,
+                        "the agent is too old for an audit with a state; upgrade it"
+                    );
+                    let fault = ReleaseReason::Returned(ReturnReason::Fault);
+                    dispatcher.release(&lease, fault).await?;
+                    continue;
+                }
+                // It reports the failure without a visit, and needs no secrets for that.
+                job.order.options = job.order.options.without_values();
+            }
             if request.confirms {
                 job.confirm_within_ms = Some(whole_ms(dispatcher.confirmation_timeout()));
                 dispatcher.expect_confirmation(lease);

@@ -14,6 +14,7 @@ pub(crate) mod shares;
 
 pub(crate) mod idempotency;
 pub(crate) mod request_body;
+pub(crate) mod visit_options;
 
 pub(crate) mod cursor;
 mod path_id;

@@ -8,11 +8,12 @@ use axum::{
     http::{HeaderMap, header},
 };
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use plumbline_seam::{Order, VisitOptions};
+use plumbline_seam::{Expectation, Order, VisitState};
 use plumbline_store::AuditOptions;
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::Value;
 
+use super::visit_options::{self, Parsed};
 use crate::{
     app::App,
     errors::{Failure, InvalidValue},
@@ -56,6 +57,10 @@ pub(crate) struct AuditRequest {
     allow_error_status: bool,
     #[serde(default)]
     labels: Vec<String>,
+    #[serde(default, deserialize_with = "visit_options::parsed")]
+    state: Option<Parsed<VisitState>>,
+    #[serde(default, deserialize_with = "visit_options::parsed")]
+    expect: Option<Parsed<Expectation>>,
 }
 
 /// The body of a batch, before validation.
@@ -74,6 +79,10 @@ pub(crate) struct BatchRequest {
     allow_error_status: bool,
     #[serde(default)]
     labels: Vec<String>,
+    #[serde(default, deserialize_with = "visit_options::parsed")]
+    state: Option<Parsed<VisitState>>,
+    #[serde(default, deserialize_with = "visit_options::parsed")]
+    expect: Option<Parsed<Expectation>>,
 }
 
 /// The body of a request to share a report, before validation.
@@ -109,6 +118,8 @@ impl From<Order> for AuditRequest {
             webhook: None,
             allow_error_status: order.options.allow_error_status,
             labels: Vec::new(),
+            state: order.options.state.map(|state| Parsed(Ok(*state))),
+            expect: order.options.expect.map(|expect| Parsed(Ok(*expect))),
         }
     }
 }
@@ -129,9 +140,7 @@ impl AuditRequest {
             device: self.device,
             network: self.network,
             location: self.location,
-            options: VisitOptions {
-                allow_error_status: self.allow_error_status,
-            },
+            options: visit_options::validated(self.allow_error_status, self.state, self.expect)?,
         };
         Ok(ValidStart {
             orders: Orders::Single(order),
@@ -178,9 +187,8 @@ impl BatchRequest {
             remove_repetitions(list);
         }
         let options = options(self.runs, self.webhook, self.labels, app)?;
-        let visit_options = VisitOptions {
-            allow_error_status: self.allow_error_status,
-        };
+        let visit_options =
+            visit_options::validated(self.allow_error_status, self.state, self.expect)?;
         let mut orders = Vec::with_capacity(count);
         for url in &self.urls {
             for device in &self.devices {

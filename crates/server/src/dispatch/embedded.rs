@@ -297,6 +297,7 @@ mod tests {
             account_id: agent.account_id,
             audits: vec![CancelledAudit {
                 tracking_id: "trk_1".to_owned(),
+                order: agent.job.order.clone(),
                 report: "{}".to_owned(),
                 summary: AuditSummary {
                     lab_data: None,

@@ -8,6 +8,7 @@ pub(crate) mod operations;
 mod page;
 mod parts;
 mod schemas;
+mod visit_options;
 
 use axum::{
     extract::State,

@@ -5,6 +5,7 @@ use plumbline_catalog::Catalog;
 use plumbline_model::field::FieldReason;
 use serde_json::{Value, json};
 
+use super::visit_options;
 use crate::{
     api::request_body::{MAX_LABEL_CHARS, MAX_LABELS, MAX_RUNS},
     app::Limits,
@@ -34,6 +35,8 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
             "description": "Whether a main document with status 400 or above is measured. Otherwise the audit \
                             ends with the error `HTTP_ERROR`.",
         },
+        "VisitState": visit_options::state(),
+        "Expectation": visit_options::expectation(),
         "Webhook": {
             "$ref": "#/components/schemas/Url",
             "description": "Receives a request when the audit is completed; see Webhooks.",
@@ -78,6 +81,8 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
                 "network": reference("NetworkId"),
                 "runs": reference("Runs"),
                 "allowErrorStatus": reference("AllowErrorStatus"),
+                "state": reference("VisitState"),
+                "expect": reference("Expectation"),
                 "webhook": reference("Webhook"),
                 "labels": reference("Labels"),
             },
@@ -96,6 +101,8 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
                 "networks": list_of("NetworkId", limits.batch_audits),
                 "runs": reference("Runs"),
                 "allowErrorStatus": reference("AllowErrorStatus"),
+                "state": reference("VisitState"),
+                "expect": reference("Expectation"),
                 "webhook": reference("Webhook"),
                 "labels": reference("Labels"),
             },

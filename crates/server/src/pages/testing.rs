@@ -64,6 +64,7 @@ pub(super) fn report(text: &str) -> Report {
             is_stated: Some(true),
         },
         cpu: CpuConditions::default(),
+        state: None,
     };
     Report {
         error: None,

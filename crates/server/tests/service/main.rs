@@ -46,6 +46,7 @@ mod tls;
 mod two_servers;
 mod unconfirmed;
 mod uploads;
+mod visit_state;
 mod visitor;
 mod waiting;
 mod webhooks;

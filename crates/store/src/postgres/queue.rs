@@ -5,6 +5,7 @@ use tokio_postgres::Row;
 
 use super::connect::{change, row, rows};
 use super::{accounts, count, hold, lanes, read_u32};
+use crate::types::ended_options_column;
 use crate::{
     AuditSummary, Cancellation, CancelledAudit, FinishedAudit, Lease, LeaseOwner, LeaseState,
     ProcessSet, QueueDepth, QueuedAudit, ReleaseReason, ReturnReason, StoreError, Timestamp,
@@ -37,6 +38,7 @@ pub(super) async fn finish(
     db: &Object,
     fence: &LeaseFence,
     finished: &FinishedAudit,
+    options: Option<&str>,
 ) -> Result<Option<FinishResult>, StoreError> {
     let error = finished.error.as_ref();
     let summary = finished.summary.as_ref();
@@ -45,7 +47,7 @@ pub(super) async fn finish(
         "WITH done AS (
              UPDATE audits SET state = 'completed', lease_owner = NULL, lease_expires_at = NULL,
                                finished_at = $3, error_code = $4, error_message = $5,
-                               lab_data = $7, summary = $8, final_url = $9
+                               lab_data = $7, summary = $8, final_url = $9, options = $10
              WHERE tracking_id = $1 AND attempt = $2 AND state = 'running'
              RETURNING position, account_id, runs, webhook, batch_id
          ), stored AS (
@@ -76,6 +78,7 @@ pub(super) async fn finish(
             &summary.and_then(|summary| summary.lab_data.as_deref()),
             &summary.map(|summary| &summary.summary),
             &summary.and_then(|summary| summary.final_url.as_deref()),
+            &options,
         ],
     )
     .await?;
@@ -100,12 +103,16 @@ pub(super) async fn cancel(
         cancellation.audits.iter().map(value).collect()
     }
     let error = &cancellation.error;
+    let options = all(cancellation, |audit| ended_options_column(&audit.order));
+    let options: Vec<_> = options.into_iter().collect::<Result<_, _>>()?;
     // A higher attempt makes the earlier ones late, as a new lease would.
     let rows = rows(
         db,
         "WITH requested AS (
-             SELECT * FROM unnest($5::text[], $6::text[], $7::text[], $8::text[], $9::text[])
-                           AS requested (tracking_id, report, lab_data, summary, final_url)
+             SELECT * FROM unnest($5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
+                                  $10::text[])
+                           AS requested (tracking_id, report, lab_data, summary, final_url,
+                                         options)
          ), unfinished AS MATERIALIZED (
              SELECT position FROM audits
              WHERE account_id = $1 AND tracking_id = ANY ($5) AND state <> 'completed'
@@ -114,7 +121,8 @@ pub(super) async fn cancel(
              UPDATE audits SET state = 'completed', lease_owner = NULL, lease_expires_at = NULL,
                                attempt = attempt + (attempt > 0)::int, finished_at = $2,
                                error_code = $3, error_message = $4, lab_data = requested.lab_data,
-                               summary = requested.summary, final_url = requested.final_url
+                               summary = requested.summary, final_url = requested.final_url,
+                               options = requested.options
              FROM unfinished, requested
              WHERE audits.position = unfinished.position
                AND audits.tracking_id = requested.tracking_id
@@ -151,6 +159,7 @@ pub(super) async fn cancel(
             &all(cancellation, |audit| audit.summary.lab_data.as_ref()),
             &all(cancellation, |audit| &audit.summary.summary),
             &all(cancellation, |audit| audit.summary.final_url.as_ref()),
+            &options,
         ],
     )
     .await?;

@@ -14,6 +14,7 @@ use super::queue::LeaseFence;
 use super::{
     PostgresStore, accounts, audits, deliveries, lanes, lists, queue, retention, run_to_end,
 };
+use crate::types::ended_options_column;
 use crate::{
     ACCOUNT_ID_LENGTH, Acceptance, Account, AccountSummary, AuditEntry, AuditFilter, AuditPage,
     AuditProgress, AuditState, AuditStatus, AuditSummary, Batch, Cancellation, ClaimedDeliveries,
@@ -239,13 +240,16 @@ impl Store for PostgresStore {
         finished: FinishedAudit,
     ) -> Result<LeaseState, StoreError> {
         let fence = LeaseFence::from(lease);
+        let options = ended_options_column(&lease.order)?;
         let tracking_id = fence.tracking_id.clone();
         let and_leasers = self.running_per_account.is_some();
         let (connections, notifier) = (Arc::clone(&self.connections), Arc::clone(&self.notifier));
         run_to_end(async move {
             let result = connections
                 .write_statement(move |db| {
-                    Box::pin(async move { queue::finish(db, &fence, &finished).await })
+                    Box::pin(async move {
+                        queue::finish(db, &fence, &finished, options.as_deref()).await
+                    })
                 })
                 .await?;
             let Some(result) = result else {

@@ -25,6 +25,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use self::queue::LeaseFence;
 use self::readers::Readers;
 use self::writer::{Wakeup, Writer};
+use crate::types::ended_options_column;
 use crate::{
     ACCOUNT_ID_LENGTH, Acceptance, Account, AccountSummary, AuditEntry, AuditFilter, AuditPage,
     AuditProgress, AuditState, AuditStatus, AuditSummary, Batch, Cancellation, ClaimedDeliveries,
@@ -301,9 +302,10 @@ impl Store for SqliteStore {
         finished: FinishedAudit,
     ) -> Result<LeaseState, StoreError> {
         let fence = LeaseFence::from(lease);
+        let options = ended_options_column(&lease.order)?;
         self.writer
             .write(self.wakeup_after_end(), move |connection| {
-                queue::finish(connection, &fence, &finished)
+                queue::finish(connection, &fence, &finished, options.as_deref())
             })
             .await
     }

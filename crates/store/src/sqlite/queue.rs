@@ -4,6 +4,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::lanes::{self, Lane};
 use super::{accounts, audits, deliveries};
+use crate::types::ended_options_column;
 use crate::{
     AuditSummary, Cancellation, FinishedAudit, Lease, LeaseOwner, LeaseScope, LeaseState,
     LedgerReason, ProcessSet, QueueDepth, QueuedAudit, ReleaseReason, ReturnReason, StoreError,
@@ -123,6 +124,7 @@ pub(super) fn finish(
     connection: &Connection,
     fence: &LeaseFence,
     finished: &FinishedAudit,
+    options: Option<&str>,
 ) -> Result<LeaseState, StoreError> {
     let error = finished.error.as_ref();
     let summary = finished.summary.as_ref();
@@ -130,7 +132,7 @@ pub(super) fn finish(
         .prepare_cached(
             "UPDATE audits SET state = 'completed', lease_owner = NULL, lease_expires_at = NULL,
                                finished_at = ?, error_code = ?, error_message = ?,
-                               lab_data = ?, summary = ?, final_url = ?
+                               lab_data = ?, summary = ?, final_url = ?, options = ?
              WHERE tracking_id = ? AND attempt = ? AND state = 'running'
              RETURNING position, account_id, runs, webhook IS NOT NULL, batch_id",
         )?
@@ -142,6 +144,7 @@ pub(super) fn finish(
                 summary.and_then(|summary| summary.lab_data.as_deref()),
                 summary.map(|summary| &summary.summary),
                 summary.and_then(|summary| summary.final_url.as_deref()),
+                options,
                 fence.tracking_id,
                 fence.attempt
             ],
@@ -234,7 +237,8 @@ pub(super) fn cancel(
     let mut statement = connection.prepare_cached(
         "UPDATE audits SET state = 'completed', lease_owner = NULL, lease_expires_at = NULL,
                            attempt = attempt + (attempt > 0), finished_at = ?, error_code = ?,
-                           error_message = ?, lab_data = ?, summary = ?, final_url = ?
+                           error_message = ?, lab_data = ?, summary = ?, final_url = ?,
+                           options = ?
          WHERE tracking_id = ? AND account_id = ? AND state <> 'completed'
          RETURNING position, account_id, runs, webhook IS NOT NULL, batch_id, location",
     )?;
@@ -248,6 +252,7 @@ pub(super) fn cancel(
             summary.lab_data,
             summary.summary,
             summary.final_url,
+            ended_options_column(&audit.order)?,
             audit.tracking_id,
             cancellation.account_id
         ];

@@ -200,6 +200,7 @@ macro_rules! whole_suite {
                 completed_audits_are_listed_with_their_figures
                 a_missing_summary_is_found_and_added_once
                 the_options_of_a_visit_are_stored
+                the_values_of_a_state_are_erased_when_the_audit_has_ended
                 pages_are_stable_while_audits_are_added_and_deleted
                 any_filter_lists_exactly_the_matching_audits
                 a_search_with_few_matches_comes_to_its_end
@@ -210,6 +211,7 @@ macro_rules! whole_suite {
                 waiting_for_completion_ends_with_the_audit
                     }
             cancelling {
+                a_cancelled_audit_loses_the_values_of_its_state
                 a_cancelled_audit_is_completed_and_refunded_once
                 a_cancelled_audit_is_not_leased
                 the_lease_of_a_cancelled_audit_is_lost

@@ -2,8 +2,8 @@ use std::time::Duration;
 
 use plumbline_store::{
     Acceptance, Account, AuditError, AuditOptions, AuditState, AuditSummary, Cancellation,
-    CancelledAudit, DeliveryClaim, DeliveryLane, FailureLimit, LeaseState, NewAudit, QueueDepth,
-    ReleaseReason, ReturnReason, Store, Submission, Timestamp,
+    CancelledAudit, Cookie, DeliveryClaim, DeliveryLane, FailureLimit, LeaseState, NewAudit, QueueDepth,
+    ReleaseReason, ReturnReason, Store, Submission, Timestamp, VisitState,
 };
 
 use super::{Backend, NEVER, NOW, accepted, account, audit, balance, later, lease, measured};
@@ -20,8 +20,14 @@ fn error() -> AuditError {
 
 /// Cancels audits, and returns the tracking ids of those that were not completed before.
 pub async fn cancel(store: &dyn Store, account: &Account, names: &[&str]) -> Vec<String> {
-    let audits = names.iter().map(|name| CancelledAudit {
+    let mut orders = Vec::new();
+    for name in names {
+        let stored = store.audit(&account.id, name).await.unwrap();
+        orders.push(stored.map_or_else(|| audit(account, name).order, |stored| stored.order));
+    }
+    let audits = names.iter().zip(orders).map(|(name, order)| CancelledAudit {
         tracking_id: (*name).to_owned(),
+        order,
         report: format!(r#"{{"cancelled":"{name}"}}"#),
         summary: AuditSummary {
             lab_data: None,
@@ -38,6 +44,26 @@ pub async fn cancel(store: &dyn Store, account: &Account, names: &[&str]) -> Vec
     let mut cancelled = store.cancel(cancellation).await.unwrap();
     cancelled.sort_unstable();
     cancelled
+}
+
+pub async fn a_cancelled_audit_loses_the_values_of_its_state(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let account = account(&*store, 1).await;
+    let state = VisitState {
+        cookies: vec![Cookie {
+            name: "session".to_owned(),
+            value: "secret".into(),
+            ..Cookie::default()
+        }],
+        ..VisitState::default()
+    };
+    let mut with_state = audit(&account, "with");
+    with_state.order.options.state = Some(Box::new(state));
+    let options = with_state.order.options.clone();
+    store.submit(Submission::single(with_state)).await.unwrap();
+    cancel(&*store, &account, &["with"]).await;
+    let ended = store.audit(&account.id, "with").await.unwrap().unwrap();
+    assert_eq!(ended.order.options, options.without_values());
 }
 
 pub async fn a_cancelled_audit_is_completed_and_refunded_once(backend: &dyn Backend) {

@@ -1,8 +1,9 @@
 use std::time::Duration;
 
 use plumbline_store::{
-    Account, AuditEntry, AuditFilter, AuditOptions, AuditState, AuditSummary, FinishedAudit,
-    ListCursor, NewAudit, Store, Submission, Timestamp, UnsummarizedAudit, VisitOptions,
+    Account, AuditEntry, AuditFilter, AuditOptions, AuditState, AuditSummary, Cookie,
+    FinishedAudit, ListCursor, NewAudit, ReleaseReason, ReturnReason, Store, Submission, Timestamp,
+    UnsummarizedAudit, VisitOptions, VisitState,
 };
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -172,6 +173,7 @@ pub async fn the_options_of_a_visit_are_stored(backend: &dyn Backend) {
     let account = account(&*store, 2).await;
     let options = VisitOptions {
         allow_error_status: true,
+        ..VisitOptions::default()
     };
     let mut with_options = audit(&account, "with");
     with_options.order.options = options.clone();
@@ -190,6 +192,45 @@ pub async fn the_options_of_a_visit_are_stored(backend: &dyn Backend) {
     let listed = page.audits.iter().map(|audit| &audit.order.options);
     let allows: Vec<_> = listed.map(|options| options.allow_error_status).collect();
     assert_eq!(allows, [false, true]);
+}
+
+pub async fn the_values_of_a_state_are_erased_when_the_audit_has_ended(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let account = account(&*store, 2).await;
+    let state = VisitState {
+        cookies: vec![Cookie {
+            name: "session".to_owned(),
+            value: "secret".into(),
+            ..Cookie::default()
+        }],
+        ..VisitState::default()
+    };
+    let options = VisitOptions {
+        state: Some(Box::new(state)),
+        ..VisitOptions::default()
+    };
+    let mut with_state = audit(&account, "with");
+    with_state.order.options = options.clone();
+    store.submit(Submission::single(with_state)).await.unwrap();
+    // Also a later attempt needs the values.
+    let first = lease(&*store, NOW).await.unwrap();
+    assert_eq!(first.order.options, options);
+    let fault = ReleaseReason::Returned(ReturnReason::Fault);
+    store.release(&first, fault).await.unwrap();
+    let held = lease(&*store, NOW).await.unwrap();
+    assert_eq!(held.order.options, options);
+    store.finish(&held, measured()).await.unwrap();
+    let page = store
+        .audits(&account.id, AuditFilter::default(), None, 10)
+        .await
+        .unwrap();
+    let ended = &page.audits[0].order.options;
+    assert_eq!(*ended, options.without_values());
+    let cookie = &ended.state.as_ref().unwrap().cookies[0];
+    assert_eq!(
+        (cookie.name.as_str(), cookie.value.expose()),
+        ("session", "")
+    );
 }
 
 pub async fn a_missing_summary_is_found_and_added_once(backend: &dyn Backend) {

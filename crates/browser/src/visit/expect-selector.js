@@ -1,0 +1,7 @@
+(selector) => {
+  try {
+    return document.querySelector(selector) === null ? "missing" : "found";
+  } catch {
+    return "invalid";
+  }
+}

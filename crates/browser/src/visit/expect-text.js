@@ -1,0 +1,5 @@
+(text) => {
+  const collapse = (string) => string.replace(/\s+/g, " ").trim();
+  const shown = document.documentElement?.innerText ?? "";
+  return collapse(shown).includes(collapse(text)) ? "found" : "missing";
+}

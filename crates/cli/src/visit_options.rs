@@ -1,0 +1,213 @@
+//! Makes the options of a visit from flags and files.
+
+use std::path::Path;
+
+use plumbline_seam::{BasicAuth, Cookie, Header, Secret, VisitOptions, without_value};
+
+use crate::args::StateArgs;
+use crate::clock::now;
+use crate::cookie_jar;
+use crate::exit::Exit;
+
+/// Returns the options of a visit if they are valid. Errors contain no value of the state.
+pub fn resolve(args: StateArgs, allow_error_status: bool) -> Result<VisitOptions, Exit> {
+    let mut options = match &args.state {
+        Some(path) => read_options(path)?,
+        None => VisitOptions::default(),
+    };
+    options.allow_error_status |= allow_error_status;
+    let mut state = options.state.take().unwrap_or_default();
+    if let Some(path) = &args.cookie_jar {
+        let cookies = cookie_jar::parse(&read(path)?, now().0 / 1000);
+        let cookies = cookies.map_err(|error| usage(path, &error))?;
+        state.cookies.extend(cookies);
+    }
+    for cookie in &args.cookie {
+        let (name, value) = pair(cookie, '=', "--cookie", "NAME=VALUE")?;
+        state.cookies.push(Cookie {
+            name,
+            value,
+            ..Cookie::default()
+        });
+    }
+    for header in &args.header {
+        let (name, value) = pair(header, ':', "--header", "'NAME: VALUE'")?;
+        state.headers.push(Header {
+            name: name.trim().to_owned(),
+            value: Secret::from(value.expose().trim()),
+            origins: Vec::new(),
+        });
+    }
+    for (items, stored, flag) in [
+        (
+            &args.local_storage,
+            &mut state.local_storage,
+            "--local-storage",
+        ),
+        (
+            &args.session_storage,
+            &mut state.session_storage,
+            "--session-storage",
+        ),
+    ] {
+        for item in items {
+            let (name, value) = pair(item, '=', flag, "NAME=VALUE")?;
+            stored.insert(name, value);
+        }
+    }
+    if let Some(credentials) = &args.basic_auth {
+        let (username, password) = pair(credentials, ':', "--basic-auth", "USER:PASSWORD")?;
+        state.basic_auth = Some(BasicAuth { username, password });
+    }
+    if let Some(path) = &args.script {
+        state.script = Some(Secret::from(read(path)?));
+    }
+    state.origins.extend(args.state_origin);
+    state.blocked_hosts.extend(args.block_host);
+    state.user_agent_suffix = args.user_agent_suffix.or(state.user_agent_suffix.take());
+    options.state = (*state != Default::default()).then_some(state);
+    let mut expect = options.expect.take().unwrap_or_default();
+    for (flag, member) in [
+        (args.expect_selector, &mut expect.selector),
+        (args.expect_text, &mut expect.text),
+        (args.expect_url, &mut expect.url),
+        (args.expect_cookie, &mut expect.cookie),
+    ] {
+        if flag.is_some() {
+            *member = flag;
+        }
+    }
+    options.expect = (*expect != Default::default()).then_some(expect);
+    options.validate().map_err(|error| {
+        let position = error
+            .index
+            .map_or(String::new(), |index| format!("[{index}]"));
+        Exit::usage(format!("{}{position}: {}", error.field, error.reason))
+    })?;
+    Ok(options)
+}
+
+fn read_options(path: &Path) -> Result<VisitOptions, Exit> {
+    let text = read(path)?;
+    let is_toml = path
+        .extension()
+        .is_some_and(|extension| extension == "toml");
+    // The errors of both parsers would quote the file.
+    let options = if is_toml {
+        toml::from_str(&text).map_err(|error| without_value(error.message()))
+    } else {
+        serde_json::from_str(&text).map_err(|error| without_value(&error.to_string()))
+    };
+    options.map_err(|error| usage(path, &error))
+}
+
+fn read(path: &Path) -> Result<String, Exit> {
+    std::fs::read_to_string(path).map_err(|error| usage(path, &error.to_string()))
+}
+
+fn usage(path: &Path, error: &str) -> Exit {
+    Exit::usage(format!("{}: {error}", path.display()))
+}
+
+/// Splits the value of a flag at the first separator.
+fn pair(text: &str, separator: char, flag: &str, form: &str) -> Result<(String, Secret), Exit> {
+    match text.split_once(separator) {
+        Some((name, value)) => Ok((name.to_owned(), Secret::from(value))),
+        None => Err(Exit::usage(format!("{flag} takes {form}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(name: &str, text: &str) -> (tempfile::TempDir, std::path::PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        (directory, path)
+    }
+
+    fn message(result: Result<VisitOptions, Exit>) -> String {
+        match result {
+            Err(Exit::Usage(message)) => message,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn flags_add_to_the_file_in_json_and_toml() {
+        let toml = "[state]\nuserAgentSuffix = \"Lab\"\n[[state.cookies]]\nname = \"a\"\nvalue = \"1\"\n\
+                    [expect]\nselector = \"#a\"\n";
+        let json = r##"{"state":{"userAgentSuffix":"Lab","cookies":[{"name":"a","value":"1"}]},
+                       "expect":{"selector":"#a"}}"##;
+        for (name, text) in [("state.toml", toml), ("state.json", json)] {
+            let (_directory, path) = file(name, text);
+            let args = StateArgs {
+                state: Some(path),
+                cookie: vec!["b=2=3".to_owned()],
+                header: vec!["X-Token:  t:1 ".to_owned()],
+                basic_auth: Some("ada:love:lace".to_owned()),
+                local_storage: vec!["k=v".to_owned()],
+                expect_url: Some("*".to_owned()),
+                ..StateArgs::default()
+            };
+            let options = resolve(args, true).unwrap();
+            assert!(options.allow_error_status);
+            let state = options.state.unwrap();
+            let cookies: Vec<_> = state
+                .cookies
+                .iter()
+                .map(|c| (c.name.as_str(), c.value.expose()))
+                .collect();
+            assert_eq!(cookies, [("a", "1"), ("b", "2=3")]);
+            assert_eq!(state.headers[0].value.expose(), "t:1");
+            let credentials = state.basic_auth.unwrap();
+            assert_eq!(
+                (credentials.username.as_str(), credentials.password.expose()),
+                ("ada", "love:lace")
+            );
+            assert_eq!(state.local_storage["k"].expose(), "v");
+            assert_eq!(state.user_agent_suffix.as_deref(), Some("Lab"));
+            let expect = options.expect.unwrap();
+            assert_eq!(expect.selector.as_deref(), Some("#a"));
+            assert_eq!(expect.url.as_deref(), Some("*"));
+        }
+        assert!(resolve(StateArgs::default(), false).unwrap().is_default());
+    }
+
+    #[test]
+    fn an_error_names_the_member_and_quotes_no_value() {
+        for (name, text) in [
+            ("a.toml", "[state]\nscript = [\"canary\"]"),
+            ("a.toml", "[state\nscript = \"canary\""),
+            ("a.json", r#"{"state":{"cookies":"canary"}}"#),
+            ("a.json", r#"{"state":{"script":"canary"}"#),
+        ] {
+            let (_directory, path) = file(name, text);
+            let args = StateArgs {
+                state: Some(path),
+                ..StateArgs::default()
+            };
+            let message = message(resolve(args, false));
+            assert!(
+                message.contains(name) && !message.contains("canary"),
+                "{message}"
+            );
+        }
+        let args = StateArgs {
+            header: vec!["Host: canary".to_owned()],
+            ..StateArgs::default()
+        };
+        let error = message(resolve(args, false));
+        assert!(
+            error.starts_with("state.headers[0]: ") && !error.contains("canary"),
+            "{error}"
+        );
+        let args = StateArgs {
+            cookie: vec!["canary".to_owned()],
+            ..StateArgs::default()
+        };
+        assert_eq!(message(resolve(args, false)), "--cookie takes NAME=VALUE");
+    }
+}

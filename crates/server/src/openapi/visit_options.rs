@@ -1,0 +1,100 @@
+//! The JSON schemas of the state and the expectations of a visit.
+
+use serde_json::{Value, json};
+
+pub(super) fn state() -> Value {
+    let stored = |storage: &str| {
+        json!({
+            "type": "object", "additionalProperties": { "type": "string" }, "maxProperties": 64,
+            "description": format!("Items of `{storage}` by name, for documents of `origins`."),
+        })
+    };
+    json!({
+        "type": "object",
+        "description": "The state of the browser before the visit, seeded into a fresh profile: the HTTP cache is \
+                        empty and no connection is open. Values are secrets: they are erased from the database when the \
+                        audit has ended, removed from all evidence, and never returned; reports have names only.",
+        "properties": {
+            "cookies": {
+                "type": "array", "maxItems": 180,
+                "items": {
+                    "type": "object", "required": ["name", "value"],
+                    "properties": {
+                        "name": { "type": "string" },
+                        "value": { "type": "string" },
+                        "domain": {
+                            "type": "string",
+                            "description": "The host, with all subdomains if it begins with a dot; by default the host \
+                                            of the audited URL.",
+                        },
+                        "path": { "type": "string", "default": "/" },
+                        "secure": { "type": "boolean", "default": false },
+                        "httpOnly": { "type": "boolean", "default": false },
+                        "sameSite": { "type": "string", "enum": ["Strict", "Lax", "None"] },
+                    },
+                },
+            },
+            "localStorage": stored("localStorage"),
+            "sessionStorage": stored("sessionStorage"),
+            "headers": {
+                "type": "array", "maxItems": 64,
+                "description": "Headers that are added to requests of some origins, and to no others. Headers that the \
+                                browser computes, such as `Host`, are refused.",
+                "items": {
+                    "type": "object", "required": ["name", "value"],
+                    "properties": {
+                        "name": { "type": "string" },
+                        "value": { "type": "string" },
+                        "origins": {
+                            "type": "array", "items": { "type": "string" }, "maxItems": 64,
+                            "description": "The origins whose requests get this header; by default those of the state.",
+                        },
+                    },
+                },
+            },
+            "basicAuth": {
+                "type": "object", "required": ["username", "password"],
+                "description": "Credentials of HTTP basic authentication, sent with every request to `origins`.",
+                "properties": {
+                    "username": { "type": "string" },
+                    "password": { "type": "string" },
+                },
+            },
+            "script": {
+                "type": "string", "minLength": 1, "maxLength": 32768,
+                "description": "A script that runs in documents of `origins` before all others.",
+            },
+            "origins": {
+                "type": "array", "items": { "type": "string" }, "maxItems": 64,
+                "examples": [["https://example.com", "https://api.example.com"]],
+                "description": "The origins that get headers, credentials, storage and the script; by default only the \
+                                origin of the audited URL.",
+            },
+            "userAgentSuffix": {
+                "type": "string", "minLength": 1, "maxLength": 256,
+                "description": "A text that is appended to the user agent of the device. It is not a secret.",
+            },
+            "blockedHosts": {
+                "type": "array", "items": { "type": "string" }, "maxItems": 64,
+                "examples": [["ads.example", "*.tracker.example"]],
+                "description": "Hosts to which no request is sent.",
+            },
+        },
+    })
+}
+
+pub(super) fn expectation() -> Value {
+    let text = |description: &str| json!({ "type": "string", "minLength": 1, "maxLength": 1024, "description": description });
+    json!({
+        "type": "object",
+        "description": "Conditions that the measured page must meet. If one does not hold, the audit ends with the \
+                        error `PRECONDITION_FAILED`, which names it, and the credit is given back: a login page is \
+                        never scored by mistake.",
+        "properties": {
+            "selector": text("A CSS selector that an element of the document matches."),
+            "text": text("A text that the document shows."),
+            "url": text("The URL of the document after redirects, in which `*` stands for any characters."),
+            "cookie": text("The name of a cookie that requests to the document's URL carry."),
+        },
+    })
+}
