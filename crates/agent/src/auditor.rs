@@ -141,10 +141,13 @@ impl Auditor {
         let report = &mut output.report;
         report.conditions.cpu.visits = u32::try_from(visits.len()).unwrap_or(u32::MAX);
         if !visits[index].is_undisturbed() {
-            report.warnings.push(format!(
-                "This machine was busy during each of {} visits; the least disturbed is shown.",
-                visits.len()
-            ));
+            report.warnings.push(match visits.len() {
+                1 => "This machine was busy during the visit.".to_owned(),
+                number => format!(
+                    "This machine was busy during each of {number} visits; the least disturbed is \
+                     shown."
+                ),
+            });
         }
         Ok(output)
     }
@@ -160,6 +163,7 @@ impl Auditor {
         let cpu = &mut conditions.cpu;
         let choice = calibration.choose(cpu.device_index);
         cpu.rate = choice.rate;
+        cpu.emulation = Some(calibration.method.into());
         cpu.limited_by_host = choice.limited_by_host;
         cpu.nominal_index = Some(calibration.host_index);
         conditions.network.isolation = Some(match self.browsers.launcher().network_isolation() {

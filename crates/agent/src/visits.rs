@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use plumbline_model::report::Report;
+use plumbline_model::report::{CpuEmulationMethod, Report};
 use plumbline_seam::VisitReason;
 
 /// Default for the maximum number of visits of one audit. A page is visited again when the host was
@@ -20,6 +20,10 @@ const MAX_SLOWNESS: f64 = 0.15;
 /// Fraction of the load that the main thread may wait for a core. Beyond it, more than the tasks of
 /// the main thread is late: network and compositor wait as well.
 const MAX_CONTENTION: f64 = 0.10;
+/// Fraction of the main thread's runnable time that it may wait for a core, if a page clock
+/// compensates for it. A wait is noticed only afterwards, so the clock cannot compensate for any
+/// amount. Alone on two cores, threads of one browser take up to 0.4 from each other.
+const MAX_SHARE_WITH_CLOCK: f64 = 0.7;
 /// Waiting time that does not change any score. Chromium's own processes share the cores of a small
 /// machine.
 const NEGLIGIBLE_WAIT_MS: f64 = 60.0;
@@ -137,6 +141,10 @@ fn is_confirmed(visits: &[(usize, Visit)]) -> bool {
 
 fn disturbance(report: &Report) -> f64 {
     let cpu = &report.conditions.cpu;
+    if cpu.emulation == Some(CpuEmulationMethod::Clock) {
+        let share = cpu.contention.map_or(0.0, |contention| contention.share);
+        return share / MAX_SHARE_WITH_CLOCK;
+    }
     // A page that is not throttled runs at the speed of the host, whatever that is.
     let slowness = match (cpu.host_index, cpu.device_index) {
         (Some(host), Some(device)) if cpu.rate > 1.0 => 1.0 - host / f64::from(device),

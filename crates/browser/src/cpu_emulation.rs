@@ -23,13 +23,13 @@ impl CpuEmulation {
         browser_group: u32,
         throttle: Throttle,
     ) -> io::Result<Self> {
-        let Throttle::ByClock { rate } = throttle else {
+        let Throttle::ByClock { rate, nominal } = throttle else {
             return Ok(Self::Pacer(Pacer::start(browser_group, throttle)));
         };
         clock.set_speed(rate);
         Ok(Self::Clock {
             clock: Arc::clone(clock),
-            controller: Controller::start(Arc::clone(clock), browser_group)?,
+            controller: Controller::start(Arc::clone(clock), browser_group, nominal)?,
         })
     }
 
@@ -40,8 +40,15 @@ impl CpuEmulation {
             Self::Clock { clock, controller } => {
                 let record = controller.finish();
                 clock.set_speed(1.0);
-                tracing::debug!(?record, "page time");
-                Pacing::default()
+                tracing::debug!(
+                    delays = ?record.delays,
+                    skipped = ?record.skipped,
+                    jumps = record.jumps,
+                    awaited = ?record.awaited,
+                    stopped = ?record.stopped,
+                    "page time"
+                );
+                record.work.into()
             }
         }
     }

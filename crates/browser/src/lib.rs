@@ -25,9 +25,10 @@ pub use launch::{
     Browser, BrowserVersion, DEFAULT_MEMORY_BYTES, LaunchOptions, Launcher, NetworkIsolation,
     renderers, sweep,
 };
-pub use pacer::{CorePace, Throttle};
+pub use pacer::Throttle;
 pub use page::VisitError;
 pub use plan::{NetworkPath, VisitPlan};
+pub use plumbline_clock::CorePace;
 pub use pool::{Pool, PoolCounts};
 pub use visit::{VisitEvent, visit};
 

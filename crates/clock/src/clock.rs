@@ -1,9 +1,9 @@
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::watch;
@@ -14,8 +14,15 @@ use crate::timers::{PageTimer, Timers};
 use crate::waits::{WaitTable, Waiter};
 use crate::{Library, PageTime, PendingResponses};
 
+/// The time between two looks at a clock that is stopped together with its browser.
+const FROZEN_WAIT: Duration = Duration::from_millis(50);
+
 /// The shortest real wait while the clock runs slower than its speed.
 const MIN_REPEATED_WAIT: Duration = Duration::from_micros(100);
+
+/// The highest speed of a core, relative to the nominal one, that the rate of a clock follows. The
+/// nominal speed is that of a core without neighbours.
+const MAX_CORE_SPEED: f64 = 1.1;
 
 /// A clock for all processes of one browser.
 #[derive(Debug)]
@@ -26,6 +33,15 @@ pub struct PageClock {
     writer: Mutex<()>,
     pub(crate) timers: Timers,
     outside: PendingResponses,
+    frozen: Mutex<FrozenTime>,
+    is_frozen: AtomicBool,
+}
+
+/// The real time in which a clock and its browser were stopped.
+#[derive(Debug, Default)]
+struct FrozenTime {
+    total: Duration,
+    since: Option<Instant>,
 }
 
 /// The values that change together.
@@ -63,6 +79,8 @@ impl PageClock {
             writer: Mutex::new(()),
             timers: Timers::new(),
             outside: PendingResponses::default(),
+            frozen: Mutex::default(),
+            is_frozen: AtomicBool::new(false),
         };
         clock.set_wall_clock();
         let version = &clock.page.layout_version;
@@ -103,23 +121,23 @@ impl PageClock {
         &self.outside
     }
 
-    /// Returns the rate of an undisturbed clock.
+    /// Returns the rate of an undisturbed clock on a core of nominal speed.
     pub fn speed(&self) -> f64 {
-        load_rate(&self.page.max_rate)
+        load_rate(&self.page.cpu_rate)
     }
 
-    /// Sets the rate: the page time that passes in one unit of real time, at most the speed
-    /// ([`PageClock::set_speed`]).
+    /// Sets the rate: the page time that passes in one unit of real time, at most a little more
+    /// than the speed ([`PageClock::set_speed`]).
     pub fn set_rate(&self, rate: f64) {
         let max_rate = load_rate(&self.page.max_rate);
         self.write(|anchor| anchor.rate = rate.clamp(0.0, max_rate));
     }
 
-    /// Makes the host look like a device: a unit of processor time lasts `speed` units of page
-    /// time. That is the rate from now on, and the highest one. Threads that wait at a lower rate
+    /// Makes the host look like a device: a unit of processor time on a core of nominal speed lasts
+    /// `speed` units of page time. That is the rate from now on. Threads that wait at a lower rate
     /// have to be [interrupted](crate::interrupt), or they wait too long.
     pub fn set_speed(&self, speed: f64) {
-        store_rate(&self.page.max_rate, speed);
+        store_rate(&self.page.max_rate, speed * MAX_CORE_SPEED);
         store_rate(&self.page.cpu_rate, speed);
         self.write(|anchor| anchor.rate = speed);
     }
@@ -130,6 +148,35 @@ impl PageClock {
         let ns = i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX);
         self.write(|anchor| anchor.page_ns = anchor.page_ns.saturating_add(ns));
         self.timers.notify_jump();
+    }
+
+    /// Stops the clock, because its browser is stopped, too.
+    pub(crate) fn freeze(&self) {
+        self.frozen_time().since = Some(Instant::now());
+        self.is_frozen.store(true, Ordering::Relaxed);
+        self.set_rate(0.0);
+    }
+
+    /// Lets the clock run again.
+    pub(crate) fn thaw(&self, rate: f64) {
+        let mut frozen = self.frozen_time();
+        let since = frozen.since.take();
+        frozen.total += since.map_or(Duration::ZERO, |since| since.elapsed());
+        drop(frozen);
+        self.is_frozen.store(false, Ordering::Relaxed);
+        self.set_rate(rate);
+        self.timers.notify_jump();
+    }
+
+    /// Returns the real time in which the clock was stopped together with its browser. Deadlines in
+    /// real time are later by it.
+    pub fn total_frozen(&self) -> Duration {
+        let frozen = self.frozen_time();
+        frozen.total + frozen.since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    fn frozen_time(&self) -> MutexGuard<'_, FrozenTime> {
+        self.frozen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until a page time.
@@ -149,6 +196,9 @@ impl PageClock {
     /// whatever the rate becomes. Returns `None` if that time has come.
     pub fn real_wait(&self, deadline: PageTime) -> Option<Duration> {
         let left = deadline - self.now();
+        if self.is_frozen.load(Ordering::Relaxed) && !left.is_zero() {
+            return Some(FROZEN_WAIT);
+        }
         let wait = left.div_f64(load_rate(&self.page.max_rate));
         (!left.is_zero()).then(|| wait.max(MIN_REPEATED_WAIT.min(left)))
     }

@@ -1,24 +1,38 @@
 //! Runs the clock of one visit: sets its rate, and lets idle time pass at once.
 
-use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
+use std::sync::{Arc, LazyLock};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crate::{BrowserThreads, PageClock, PageTime, RateControl, Sample};
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::core::set_priority;
+use crate::turns::{Turn, Turns};
+use crate::{
+    BrowserThreads, CorePace, CoreSensors, PageClock, PageTime, RateControl, Sample, WorkRecord,
+};
 
 /// The time between two samples. Shorter ones tell no more: a wait for a core becomes visible when
 /// it is over.
 const PERIOD: Duration = Duration::from_millis(2);
 
-/// The shortest time that is passed by a jump.
+/// The time between two samples while the main threads of pages are idle, so that the gaps between
+/// packets of the emulated network can be passed by jumps.
+const IDLE_PERIOD: Duration = Duration::from_micros(300);
+
+/// The shortest page time that is passed by a jump.
 const MIN_JUMP: Duration = Duration::from_millis(1);
 
 /// Fraction of a period from which the main thread of a page counts as busy.
 const BUSY_FRACTION: f64 = 0.05;
 
+/// The turns of all visits of this process.
+static TURNS: LazyLock<Turns> =
+    LazyLock::new(|| Turns::new(std::thread::available_parallelism().map_or(1, usize::from)));
+
 /// The work of a controller.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ControlRecord {
     /// Real time for which the page was delayed because it had too few cores.
     pub delays: Duration,
@@ -27,6 +41,10 @@ pub struct ControlRecord {
     pub jumps: u64,
     /// Real time in which the clock ran at the rate of real time.
     pub awaited: Duration,
+    /// Real time in which the browser was stopped, because others had their turn.
+    pub stopped: Duration,
+    /// The work of the page's main threads, and the speed of their cores.
+    pub work: WorkRecord,
 }
 
 /// A thread that runs a clock until it is dropped or finished.
@@ -38,12 +56,21 @@ pub struct Controller {
 
 impl Controller {
     /// Starts to run a clock for the browser with this process group. The clock has its speed
-    /// already.
-    pub fn start(clock: Arc<PageClock>, browser_group: u32) -> std::io::Result<Self> {
+    /// already, which is meant for a core of `nominal` speed.
+    pub fn start(
+        clock: Arc<PageClock>,
+        browser_group: u32,
+        nominal: CorePace,
+    ) -> std::io::Result<Self> {
         let (stop, stopped) = mpsc::channel();
         let control = Control {
             rates: RateControl::new(clock.speed(), PERIOD),
+            rate: clock.speed(),
             threads: BrowserThreads::new(browser_group),
+            group: i32::try_from(browser_group).ok().and_then(Pid::from_raw),
+            turn: None,
+            sensors: CoreSensors::running(),
+            nominal,
             record: ControlRecord::default(),
             clock,
         };
@@ -63,7 +90,14 @@ impl Controller {
 struct Control {
     clock: Arc<PageClock>,
     rates: RateControl,
+    /// The rate since the previous sample.
+    rate: f64,
+    sensors: Arc<CoreSensors>,
+    nominal: CorePace,
     threads: BrowserThreads,
+    /// The process group of the browser.
+    group: Option<Pid>,
+    turn: Option<Turn<'static>>,
     record: ControlRecord,
 }
 
@@ -72,7 +106,8 @@ struct Control {
 enum Step {
     /// The clock runs at the rate of the host.
     Run,
-    /// The clock runs at the rate of the outside world, which the page waits for.
+    /// The clock runs at the rate of the outside world, which the page waits for. This needs no
+    /// turn.
     Await,
     /// The clock jumps to this time.
     Jump(PageTime),
@@ -80,39 +115,92 @@ enum Step {
 
 impl Control {
     fn run(mut self, stopped: &Receiver<()>) -> ControlRecord {
+        set_priority();
         // Waits that began at a lower rate would end too late.
         self.threads.sample();
         if let Ok(waiters) = self.clock.waiters() {
             self.threads.interrupt_all(&waiters);
         }
-        while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(PERIOD) {
+        let mut period = PERIOD;
+        self.take_turn(stopped);
+        while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(period) {
             let sample = self.threads.sample();
-            let rate = self.rates.next_rate(sample.activity, 1.0);
-            match self.step(sample) {
-                Step::Run => self.clock.set_rate(rate),
+            period = if is_busy(&sample) {
+                PERIOD
+            } else {
+                IDLE_PERIOD
+            };
+            let pace = self.sensors.pace(sample.busiest_core());
+            let core_speed = pace.speed_relative_to(self.nominal);
+            let device_rate = self.clock.speed() * core_speed;
+            let work = &mut self.record.work;
+            work.add(self.clock.now(), &sample, self.rate, device_rate);
+            work.add_pace(self.clock.now(), pace, core_speed, sample.activity);
+            let rate = self.rates.next_rate(sample.activity, core_speed);
+            let step = self.step(&sample);
+            match step {
+                Step::Run => self.set_rate(rate),
                 Step::Await => {
                     self.rates.clear_debt();
-                    self.clock.set_rate(self.clock.speed().min(1.0));
+                    self.set_rate(device_rate.min(1.0));
                     self.record.awaited += sample.activity.elapsed;
                 }
                 Step::Jump(to) => {
                     self.rates.clear_debt();
                     let skipped = to - self.clock.now();
-                    self.clock.set_rate(self.clock.speed());
+                    self.set_rate(device_rate);
                     self.clock.jump(skipped);
+                    self.record.work.add_idle(self.clock.now());
                     self.record.skipped += skipped;
                     self.record.jumps += 1;
                 }
             }
             self.interrupt_due();
+            if self.turn.as_ref().is_some_and(Turn::is_over) {
+                self.turn = None;
+            }
+            if step != Step::Await {
+                self.take_turn(stopped);
+            }
         }
         self.clock.set_rate(self.clock.speed());
         self.record.delays = self.rates.delays();
         self.record
     }
 
-    fn step(&mut self, sample: Sample) -> Step {
-        let activity = sample.activity;
+    /// Takes a turn if there is none. The browser and its clock are stopped until then.
+    fn take_turn(&mut self, stopped: &Receiver<()>) {
+        if self.turn.is_none() {
+            self.turn = TURNS.try_begin();
+        }
+        if self.turn.is_some() {
+            return;
+        }
+        let began_at = Instant::now();
+        self.clock.freeze();
+        self.signal(Signal::STOP);
+        let is_ended = || !matches!(stopped.try_recv(), Err(TryRecvError::Empty));
+        self.turn = TURNS.begin(is_ended);
+        self.signal(Signal::CONT);
+        self.clock.thaw(self.rate);
+        self.record.stopped += began_at.elapsed();
+        // This time is not the page's.
+        self.threads.sample();
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(group) = self.group {
+            // It fails if the browser has ended.
+            let _ = kill_process_group(group, signal);
+        }
+    }
+
+    fn set_rate(&mut self, rate: f64) {
+        self.clock.set_rate(rate);
+        self.rate = rate;
+    }
+
+    fn step(&mut self, sample: &Sample) -> Step {
         let now = self.clock.now();
         let next_registered = self.clock.next_registered();
         let has_requests = self.clock.outside().has_requests();
@@ -122,14 +210,13 @@ impl Control {
         let is_link_idle = next_registered.is_none_or(|at| at - now > FAR);
         if reached.is_some_and(|reached| reached <= now) || (has_requests && is_link_idle) {
             // Work of the page must not be charged at another rate.
-            let busy = activity.elapsed.mul_f64(BUSY_FRACTION);
-            return if activity.main_ran < busy {
-                Step::Await
-            } else {
+            return if is_busy(sample) {
                 Step::Run
+            } else {
+                Step::Await
             };
         }
-        if sample.is_active || !self.threads.are_blocked() {
+        if is_busy(sample) || !self.threads.are_blocked() {
             return Step::Run;
         }
         let waiters = self.clock.waiters().unwrap_or_default();
@@ -140,10 +227,9 @@ impl Control {
             .chain(reached)
             .min();
         match next {
-            // The waits were read before this: nothing may have happened since.
-            Some(next) if next - now >= MIN_JUMP && !self.threads.sample().is_active => {
-                Step::Jump(next)
-            }
+            // The states and waits were read one after the other: nothing may have happened
+            // meanwhile.
+            Some(next) if next - now >= MIN_JUMP && !self.threads.have_run() => Step::Jump(next),
             _ => Step::Run,
         }
     }
@@ -158,6 +244,14 @@ impl Control {
             self.threads.interrupt_due(&waiters, self.clock.now());
         }
     }
+}
+
+/// Returns whether the main thread of a page ran or waited for a core in a relevant part of the
+/// time.
+fn is_busy(sample: &Sample) -> bool {
+    let activity = sample.activity;
+    let busy = activity.elapsed.mul_f64(BUSY_FRACTION);
+    activity.main_ran + activity.main_waited > busy
 }
 
 /// The time after which nothing on the emulated network counts as under way.

@@ -11,6 +11,7 @@
 
 mod clock;
 mod controller;
+mod core;
 mod layout;
 mod library;
 mod outside;
@@ -19,7 +20,9 @@ mod shared;
 mod threads;
 mod time;
 mod timers;
+mod turns;
 mod waits;
+mod work;
 
 use std::io;
 
@@ -28,11 +31,13 @@ use threads::{BrowserThreads, Sample};
 
 pub use clock::PageClock;
 pub use controller::{ControlRecord, Controller};
+pub use core::{CorePace, CoreSensors, Speedometer, monotonic_us};
 pub use library::Library;
 pub use outside::{OutsideWait, PendingResponses};
 pub use time::PageTime;
 pub use timers::PageTimer;
 pub use waits::Waiter;
+pub use work::{SpeedSample, WorkRecord, WorkSample};
 
 /// Interrupts a wait of a thread, which then reads the clock again. The ids are those in this
 /// process's namespace.

@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -54,11 +54,29 @@ struct Counters {
 }
 
 /// The activity of a browser since the previous sample.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Sample {
     pub activity: ThreadActivity,
-    /// Whether any thread ran, waited for a core or appeared.
-    pub is_active: bool,
+    /// The main threads of pages that ran or waited for a core.
+    pub main_threads: Vec<MainThread>,
+}
+
+/// The activity of the main thread of a page since the previous sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MainThread {
+    pub process: i32,
+    pub ran: Duration,
+    pub waited: Duration,
+    /// The number of the core that it ran on last.
+    pub core: Option<usize>,
+}
+
+impl Sample {
+    /// Returns the core of the main thread that ran for the longest time.
+    pub fn busiest_core(&self) -> Option<usize> {
+        let busiest = self.main_threads.iter().max_by_key(|thread| thread.ran);
+        busiest.and_then(|thread| thread.core)
+    }
 }
 
 impl BrowserThreads {
@@ -81,7 +99,7 @@ impl BrowserThreads {
             .is_none_or(|at| now.duration_since(at) >= SEARCH_INTERVAL);
         let mut sample = Sample::default();
         if is_due {
-            sample.is_active = self.search();
+            self.search();
             self.searched_at = Some(now);
         }
         sample.activity.elapsed = now.duration_since(self.sampled_at);
@@ -89,13 +107,11 @@ impl BrowserThreads {
         let processes = &self.processes;
         self.threads.retain(|id, thread| {
             let Some(counters) = thread.read() else {
-                sample.is_active = true;
                 return false;
             };
             if counters == thread.last {
                 return true;
             }
-            sample.is_active = true;
             let ran = counters.ran.saturating_sub(thread.last.ran);
             let waited = counters.waited.saturating_sub(thread.last.waited);
             thread.last = counters;
@@ -106,6 +122,12 @@ impl BrowserThreads {
             if is_renderer && *id == thread.process {
                 activity.main_ran = activity.main_ran.max(ran);
                 activity.main_waited = activity.main_waited.max(waited);
+                sample.main_threads.push(MainThread {
+                    process: thread.process,
+                    ran,
+                    waited,
+                    core: thread.core(),
+                });
             } else {
                 activity.other_waited = activity.other_waited.max(waited);
             }
@@ -114,9 +136,32 @@ impl BrowserThreads {
         sample
     }
 
+    /// Returns whether a thread has run since the last sample, which stays the last one.
+    pub fn have_run(&self) -> bool {
+        let mut threads = self.threads.values();
+        threads.any(|thread| thread.read() != Some(thread.last))
+    }
+
     /// Returns whether no thread runs or is ready to run.
-    pub fn are_blocked(&self) -> bool {
+    pub fn are_blocked(&mut self) -> bool {
+        if self.has_unknown_threads() {
+            self.searched_at = None;
+            return false;
+        }
         self.threads.values().all(Thread::is_blocked)
+    }
+
+    /// Returns whether a process has threads that have not been found yet.
+    fn has_unknown_threads(&self) -> bool {
+        let mut known: HashMap<i32, u64> = HashMap::new();
+        for thread in self.threads.values() {
+            *known.entry(thread.process).or_default() += 1;
+        }
+        known.iter().any(|(process, threads)| {
+            // The directory has a link for each thread, and two of its own.
+            let metadata = fs::metadata(format!("/proc/{process}/task"));
+            metadata.is_ok_and(|metadata| metadata.nlink() > threads + 2)
+        })
     }
 
     /// Returns the earliest end of a wait of a thread that exists and whose end has not passed.
@@ -154,9 +199,8 @@ impl BrowserThreads {
         self.interrupt_due(waiters, PageTime::from_nanos(i64::MAX));
     }
 
-    /// Searches for new processes and threads, and returns whether there were any.
-    fn search(&mut self) -> bool {
-        let mut has_new = false;
+    /// Searches for new processes and threads.
+    fn search(&mut self) {
         let ids = numbered_entries(Path::new("/proc"));
         // Ids of ended processes are given to others.
         self.looks.retain(|id, _| ids.contains(id));
@@ -169,7 +213,6 @@ impl BrowserThreads {
             if group_of(id) == Some(self.group) {
                 *looks = MAX_LOOKS;
                 self.processes.insert(id, Process::default());
-                has_new = true;
             }
         }
         self.processes.retain(|id, process| {
@@ -185,12 +228,10 @@ impl BrowserThreads {
                     && let Some(opened) = Thread::open(*id, thread)
                 {
                     self.threads.insert(thread, opened);
-                    has_new = true;
                 }
             }
             is_alive
         });
-        has_new
     }
 }
 
@@ -216,6 +257,13 @@ impl Thread {
         counters(std::str::from_utf8(text.get(..length)?).ok()?)
     }
 
+    /// Returns the number of the core that the thread ran on last.
+    fn core(&self) -> Option<usize> {
+        let mut text = [0; 512];
+        let length = self.state.read_at(&mut text, 0).ok()?;
+        core_of(&text[..length])
+    }
+
     fn is_blocked(&self) -> bool {
         let mut text = [0; 96];
         let length = self.state.read_at(&mut text, 0).unwrap_or_default();
@@ -239,6 +287,13 @@ fn counters(text: &str) -> Option<Counters> {
 fn state_of(stat: &[u8]) -> Option<u8> {
     let end = stat.iter().rposition(|byte| *byte == b')')?;
     stat.get(end + 2).copied()
+}
+
+/// Returns the core in the contents of a `stat` file: the field 39, where the state is 3.
+fn core_of(stat: &[u8]) -> Option<usize> {
+    let end = stat.iter().rposition(|byte| *byte == b')')?;
+    let fields = std::str::from_utf8(stat.get(end + 2..)?).ok()?;
+    fields.split(' ').nth(39 - 3)?.trim().parse().ok()
 }
 
 /// Returns the id in the innermost process namespace, from the contents of a `status` file.
@@ -295,6 +350,14 @@ mod tests {
     }
 
     #[test]
+    fn the_core_is_field_39() {
+        let fields: Vec<String> = (4..=52).map(|field| field.to_string()).collect();
+        let stat = format!("12 (a) b) S {}\n", fields.join(" "));
+        assert_eq!(core_of(stat.as_bytes()), Some(39));
+        assert_eq!(core_of(b"12 (a) S 4 5"), None);
+    }
+
+    #[test]
     fn the_inner_id_is_the_last_one() {
         let status = "Name:\tx\nNSpid:\t4711\t12\t3\nThreads:\t1\n";
         assert_eq!(inner_id(status), Some(3));
@@ -306,12 +369,29 @@ mod tests {
     fn the_threads_of_this_process_are_found_and_have_run() {
         let group = rustix::process::getpgrp().as_raw_pid();
         let mut threads = BrowserThreads::new(group.try_into().unwrap());
-        assert!(threads.sample().is_active);
+        threads.sample();
         let own = i32::try_from(std::process::id()).unwrap();
         let thread = threads.threads.get(&own).unwrap();
         assert_eq!(thread.process, own);
         assert!(thread.last.ran > Duration::ZERO);
         // This thread runs.
         assert!(!threads.are_blocked());
+    }
+
+    #[test]
+    fn threads_that_were_started_since_the_last_search_are_noticed() {
+        let group = rustix::process::getpgrp().as_raw_pid();
+        let mut threads = BrowserThreads::new(group.try_into().unwrap());
+        threads.sample();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let ended = std::sync::Mutex::new(ended);
+        std::thread::scope(|scope| {
+            // More than other tests may end meanwhile.
+            for _ in 0..50 {
+                scope.spawn(|| ended.lock().unwrap().recv());
+            }
+            assert!(threads.has_unknown_threads());
+            drop(end);
+        });
     }
 }

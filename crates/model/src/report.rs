@@ -224,8 +224,12 @@ pub enum LocationMode {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CpuConditions {
-    /// The slowdown rate relative to the nominal speed; 1 means no slowdown.
+    /// The slowdown rate relative to the nominal speed; 1 means no slowdown. With a page clock it
+    /// is the rate of that clock, below 1 for a device that is faster than the host.
     pub rate: f64,
+    /// The method by which the speed of the device was emulated; `None` in older reports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub emulation: Option<CpuEmulationMethod>,
     /// The speed of the device; `None` if it is never slowed down.
     pub device_index: Option<u32>,
     /// The unthrottled speed of the host at calibration, to which the rate refers.
@@ -249,6 +253,18 @@ pub struct CpuConditions {
     /// was too uncertain.
     #[serde(default)]
     pub visits: u32,
+}
+
+/// A method of emulating the speed of a device's processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CpuEmulationMethod {
+    /// The page ran at the speed of the host, and its clock as much faster as the device is slower.
+    Clock,
+    /// A thread on the page's core slowed the page down.
+    Pacer,
+    /// Chromium slowed the page down.
+    Chromium,
 }
 
 /// CPU contention: the time that the page's main thread was runnable without a core until the page

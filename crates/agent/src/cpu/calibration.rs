@@ -1,6 +1,7 @@
 //! The calibration of a host, and the throttling rate computed from it. Performs no IO.
 
 use plumbline_browser::{CorePace, Throttle};
+use plumbline_model::report::CpuEmulationMethod;
 use serde::{Deserialize, Serialize};
 
 /// The measured speed of a host with its browser.
@@ -116,10 +117,20 @@ impl Calibration {
     }
 }
 
+impl From<ThrottleMethod> for CpuEmulationMethod {
+    fn from(method: ThrottleMethod) -> Self {
+        match method {
+            ThrottleMethod::ByClock => Self::Clock,
+            ThrottleMethod::Paced => Self::Pacer,
+            ThrottleMethod::ByChromium => Self::Chromium,
+        }
+    }
+}
+
 impl ThrottleMethod {
     pub(super) fn throttle(self, rate: f64, nominal: CorePace) -> Throttle {
         match self {
-            Self::ByClock => Throttle::ByClock { rate },
+            Self::ByClock => Throttle::ByClock { rate, nominal },
             Self::Paced => Throttle::Paced { rate, nominal },
             // The page is not slowed down, but the pacer still measures the core.
             Self::ByChromium if rate <= 1.0 => Throttle::Paced { rate, nominal },

@@ -32,6 +32,9 @@ const READINGS_OF_HOST: usize = 5;
 /// Number of readings of a rate, of an eighth of a second each: one in six was off by more than a
 /// fifth.
 const READINGS_OF_RATE: usize = 3;
+/// Exponent that relates the benchmark's slowdown on a shared core to that of the workload that
+/// measures the core.
+const BENCHMARK_PER_TURN: f64 = 2.0;
 /// Fraction of the requested slowdown below which pacing counts as not working.
 const MIN_PACER_EFFECT: f64 = 0.5;
 
@@ -125,6 +128,12 @@ impl Cpu {
 
     async fn measure(&self) -> Result<Calibration, BrowserError> {
         let gauge = Gauge::open(&self.launcher).await?;
+        if gauge.sees_clock() {
+            let calibration = self.measure_by_clock(&gauge).await?;
+            gauge.close().await;
+            self.write_cache_file(&calibration);
+            return Ok(calibration);
+        }
         let mut readings: Vec<Reading> = Vec::new();
         for _ in 0..READINGS_OF_HOST {
             readings.push(gauge.read(Throttle::NONE, Benchmark::Full).await?);
@@ -143,12 +152,6 @@ impl Cpu {
             method: ThrottleMethod::Paced,
             points: Vec::new(),
         };
-        if gauge.sees_clock() {
-            calibration.method = ThrottleMethod::ByClock;
-            gauge.close().await;
-            self.write_cache_file(&calibration);
-            return Ok(calibration);
-        }
         if self.launcher.uses_page_clocks() {
             tracing::warn!("the browser does not see its clock: pages are slowed down instead");
         }
@@ -172,6 +175,39 @@ impl Cpu {
         gauge.close().await;
         self.write_cache_file(&calibration);
         Ok(calibration)
+    }
+
+    /// Measures the host for page clocks. The nominal speed is that of the fastest reading, so that
+    /// the result does not depend on the neighbours at that hour.
+    async fn measure_by_clock(&self, gauge: &Gauge) -> Result<Calibration, BrowserError> {
+        let unthrottled = Throttle::ByClock {
+            rate: 1.0,
+            nominal: CorePace::default(),
+        };
+        let mut readings: Vec<Reading> = Vec::new();
+        for _ in 0..READINGS_OF_HOST {
+            let reading = gauge.read(unthrottled, Benchmark::Full).await?;
+            tracing::debug!(?reading, "speed of the host");
+            readings.push(reading);
+        }
+        let turns_ns = readings.iter().map(|reading| reading.pace.turn_ns);
+        let nominal = CorePace {
+            turn_ns: turns_ns.min_by(f64::total_cmp).unwrap_or_default(),
+            crowding: 0.0,
+        };
+        let indices = readings.iter().map(|reading| {
+            let slowdown = reading.pace.turn_ns / nominal.turn_ns;
+            reading.index * slowdown.powf(BENCHMARK_PER_TURN)
+        });
+        Ok(Calibration {
+            browser: gauge.product().to_owned(),
+            processor: processor(),
+            optimized: is_optimized(),
+            host_index: median(indices),
+            nominal,
+            method: ThrottleMethod::ByClock,
+            points: Vec::new(),
+        })
     }
 
     async fn search(

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use plumbline_clock::CorePace;
 use serde_json::{Value, json};
 
 use crate::cpu_emulation::CpuEmulation;
-use crate::pacer::CorePace;
 use crate::page::{EvaluateResponse, open_target};
 use crate::protocol::SessionId;
 use crate::{Browser, BrowserError, Launcher, NetworkPath, Throttle};
@@ -116,8 +116,13 @@ impl Gauge {
             .await?
             .value(method)?;
         let pacing = emulation.finish();
+        // A page clock does not count the time that others took.
+        let lost_share = match throttle {
+            Throttle::ByClock { .. } => 0.0,
+            Throttle::Paced { .. } | Throttle::ByChromium { .. } => pacing.lost_share(),
+        };
         Ok(Reading {
-            index: index / (1.0 - pacing.lost_share()).max(0.1),
+            index: index / (1.0 - lost_share).max(0.1),
             pace: pacing.pace,
         })
     }

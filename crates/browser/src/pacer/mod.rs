@@ -9,10 +9,7 @@
 //! throttled less.
 
 mod core;
-mod interpreter;
-mod neighbours;
 mod page_threads;
-mod speed;
 mod thread_time;
 
 use std::collections::BTreeMap;
@@ -22,14 +19,13 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use plumbline_bundle::Artifact;
+use plumbline_clock::{CorePace, PageTime, Speedometer, WorkRecord, monotonic_us};
 use serde_json::json;
 use serde_json::value::to_raw_value;
 
 use crate::launch::pid_of;
 use core::Core;
 use page_threads::{PageThread, RendererThread, search};
-pub use speed::CorePace;
-use speed::{Speedometer, monotonic_us};
 use thread_time::{ThreadClock, ThreadTime};
 
 /// Name of the artifact in a bundle.
@@ -43,8 +39,9 @@ pub enum Throttle {
     Paced { rate: f64, nominal: CorePace },
     /// Chromium idles `rate` - 1 times as long as it has run.
     ByChromium { rate: f64 },
-    /// The page runs at full speed, and `rate` units of its time pass in one of real time.
-    ByClock { rate: f64 },
+    /// The page runs at full speed, and `rate` units of its time pass in one of real time while its
+    /// core has the `nominal` speed.
+    ByClock { rate: f64, nominal: CorePace },
 }
 
 impl Throttle {
@@ -144,6 +141,33 @@ impl Pacer {
         drop(self.stop_search);
         drop(self.stop);
         self.pacing.join().unwrap_or_default()
+    }
+}
+
+impl From<WorkRecord> for Pacing {
+    /// Counters of a page clock are in page time already, so that the rate is 1.
+    fn from(work: WorkRecord) -> Self {
+        let us = |at: PageTime| at.as_nanos() as f64 / 1000.0;
+        let rounded = |us: f64| (us * 10.0).round() / 10.0;
+        Self {
+            rate: Some(1.0),
+            pace: work.mean_pace(),
+            main_threads: work
+                .threads
+                .into_iter()
+                .filter_map(|(process, samples)| {
+                    let samples = samples.into_iter().map(|it| {
+                        [us(it.at), it.ran_us, it.waited_us, it.worked_us, 0.0].map(rounded)
+                    });
+                    Some((u32::try_from(process).ok()?, samples.collect()))
+                })
+                .collect(),
+            speeds: work
+                .speeds
+                .into_iter()
+                .map(|it| [us(it.at), it.speed, it.pace.turn_ns, it.pace.crowding])
+                .collect(),
+        }
     }
 }
 
@@ -429,73 +453,4 @@ fn push(samples: &mut Vec<Sample>, sample: Sample) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_idle_thread_leaves_two_samples() {
-        let mut samples = Vec::new();
-        push(&mut samples, [0.0, 5.0, 1.0, 5.0, 0.0]);
-        push(&mut samples, [4.0, 9.0, 1.0, 9.0, 1.0]);
-        for at in 2..100 {
-            push(
-                &mut samples,
-                [4.0 * f64::from(at), 9.0, 1.0, 9.0, f64::from(at)],
-            );
-        }
-        assert_eq!(samples.len(), 3);
-        assert_eq!(samples[2][0], 4.0 * 99.0);
-    }
-
-    #[test]
-    fn a_sample_contains_the_state_at_the_release_of_the_core() {
-        let mut samples = Vec::new();
-        record(&mut samples, 0.0, [1_000.0, 900.0, 0.0, 900.0, 0.0]);
-        record(
-            &mut samples,
-            4_000.0,
-            [5_000.0, 1_900.0, 3_000.0, 1_900.0, 3_000.0],
-        );
-        // The core was not occupied since.
-        record(
-            &mut samples,
-            4_000.0,
-            [6_000.0, 2_900.0, 3_000.0, 2_900.0, 3_000.0],
-        );
-        let at_release = [4_000.0, 900.0, 3_000.0, 900.0, 3_000.0];
-        assert_eq!(samples.len(), 4);
-        assert_eq!(samples[1], at_release);
-    }
-
-    #[test]
-    fn time_of_the_pacer_does_not_count_as_lost() {
-        let samples = vec![[0.0; 5], [100.0, 25.0, 75.0, 25.0, 60.0]];
-        let pacing = Pacing {
-            main_threads: BTreeMap::from([(1, samples)]),
-            ..Pacing::default()
-        };
-        assert_eq!(pacing.lost_share(), 0.15);
-        assert_eq!(Pacing::default().lost_share(), 0.0);
-    }
-
-    #[test]
-    fn the_pacer_does_not_throttle_if_chromium_does() {
-        let by_chromium = PacerLoop::new(Throttle::ByChromium { rate: 4.0 });
-        assert_eq!(by_chromium.pacing.rate, None);
-        assert_eq!(PacerLoop::new(Throttle::NONE).pacing.rate, Some(1.0));
-    }
-
-    #[test]
-    fn only_the_chosen_method_throttles() {
-        let paced = Throttle::Paced {
-            rate: 4.0,
-            nominal: CorePace::default(),
-        };
-        assert_eq!((paced.rate_by_chromium(), paced.paced().0), (1.0, 4.0));
-        let by_chromium = Throttle::ByChromium { rate: 4.0 };
-        assert_eq!(
-            (by_chromium.rate_by_chromium(), by_chromium.paced().0),
-            (4.0, 1.0)
-        );
-    }
-}
+mod tests;

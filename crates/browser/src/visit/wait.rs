@@ -22,7 +22,8 @@ const QUERY_INTERVAL: Duration = Duration::from_millis(100);
 pub(super) struct LoadDeadline {
     /// The page must be loaded by this page time to be measured completely.
     pub(super) page: PageTime,
-    /// A bound on the real time, for pages whose clock is slow.
+    /// A bound on the real time, for pages whose clock is slow. Time in which the browser was
+    /// stopped is added to it.
     pub(super) real: Instant,
 }
 
@@ -52,12 +53,13 @@ pub(super) async fn until_idle(
         };
         let idle_at = page.loading.idle_at(window).map(|at| at.max(not_before));
         let now = page.clock.now();
-        if now >= deadline.page || Instant::now() >= deadline.real {
+        let real_deadline = deadline.real + page.clock.total_frozen();
+        if now >= deadline.page || Instant::now() >= real_deadline {
             return check_at_deadline(page).await;
         }
         match idle_at {
             Some(at) if now >= at => {
-                let idle_time = time_since_long_task(page, deadline.real).await?;
+                let idle_time = time_since_long_task(page, real_deadline).await?;
                 if idle_time >= window {
                     return check_idle_page(page);
                 }
@@ -65,7 +67,7 @@ pub(super) async fn until_idle(
             }
             _ => {
                 let wakeup = idle_at.map_or(deadline.page, |at| at.min(deadline.page));
-                page.next_event_until(wakeup, deadline.real).await?;
+                page.next_event_until(wakeup, real_deadline).await?;
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Tests of browsers that see a clock of their own.
 
-use plumbline_browser::{Benchmark, Gauge, LaunchOptions, Throttle, VisitPlan};
+use plumbline_browser::{Benchmark, CorePace, Gauge, LaunchOptions, Throttle, VisitPlan};
 
 use crate::site::Site;
 use crate::{TestBed, plan};
@@ -12,13 +12,21 @@ fn bed() -> TestBed {
     })
 }
 
+/// Returns a throttle whose clock does not follow the speed of the core.
+fn by_clock(rate: f64) -> Throttle {
+    Throttle::ByClock {
+        rate,
+        nominal: CorePace::default(),
+    }
+}
+
 #[tokio::test]
 async fn a_fast_clock_makes_a_slow_processor_and_a_slow_clock_a_fast_one() {
     let bed = bed();
     let gauge = Gauge::open(&bed.launcher).await.unwrap();
     assert!(gauge.sees_clock());
     let index = async |rate| {
-        let throttle = Throttle::ByClock { rate };
+        let throttle = by_clock(rate);
         let reading = gauge.read(throttle, Benchmark::Quick).await.unwrap();
         reading.index
     };
@@ -35,7 +43,7 @@ async fn the_clocks_of_a_page_agree_at_every_rate() {
     for rate in [0.5, 1.0, 4.0] {
         let (bed, site) = (bed(), Site::start().await);
         let plan = VisitPlan {
-            throttle: Throttle::ByClock { rate },
+            throttle: by_clock(rate),
             ..plan(site.url("clocks.html"))
         };
         let bundle = bed.measure(&plan).await;
@@ -56,7 +64,7 @@ async fn the_clocks_of_a_page_agree_at_every_rate() {
 async fn a_browser_without_a_clock_is_not_visited_by_the_clock() {
     let (bed, site) = (TestBed::new(), Site::start().await);
     let plan = VisitPlan {
-        throttle: Throttle::ByClock { rate: 2.0 },
+        throttle: by_clock(2.0),
         ..plan(site.url("plain-text.html"))
     };
     let error = bed.visit(&plan).await.unwrap_err();

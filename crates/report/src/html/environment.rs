@@ -1,7 +1,8 @@
 //! The conditions under which a page was loaded, as rows of a table.
 
 use plumbline_model::report::{
-    LocationConditions, LocationMode, NetworkConditions, NetworkIsolation, Report, StateNames,
+    CpuEmulationMethod, LocationConditions, LocationMode, NetworkConditions, NetworkIsolation,
+    Report, StateNames,
 };
 
 use super::figures::{date, ms, short_name};
@@ -60,10 +61,18 @@ pub(super) fn rows(report: &Report, made_at_ms: Option<i64>) -> Vec<(&'static st
         ("Location", location_text(location)),
         (
             "CPU",
-            match (cpu.limited_by_host, cpu.rate > 1.0) {
-                (true, _) => "not slowed down: the device is faster than this machine".to_owned(),
-                (false, true) => format!("slowed down {:.1} times", cpu.rate),
-                (false, false) => "not slowed down".to_owned(),
+            match (cpu.limited_by_host, cpu.emulation, cpu.rate > 1.0) {
+                (true, _, _) => {
+                    "not slowed down: the device is faster than this machine".to_owned()
+                }
+                (false, Some(CpuEmulationMethod::Clock), _) => {
+                    format!("the page's clock ran at {:.2} times real time", cpu.rate)
+                }
+                (false, Some(CpuEmulationMethod::Chromium), true) => {
+                    format!("slowed down {:.1} times by Chromium", cpu.rate)
+                }
+                (false, _, true) => format!("slowed down {:.1} times", cpu.rate),
+                (false, _, false) => "not slowed down".to_owned(),
             },
         ),
     ]);

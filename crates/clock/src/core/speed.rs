@@ -35,7 +35,7 @@ const MAX_SPEED: f64 = 2.5;
 
 impl CorePace {
     /// Returns the speed of a page on this core, relative to `nominal`.
-    pub(crate) fn speed_relative_to(self, nominal: Self) -> f64 {
+    pub fn speed_relative_to(self, nominal: Self) -> f64 {
         if nominal.turn_ns <= 0.0 || self.turn_ns <= 0.0 {
             return 1.0;
         }
@@ -57,15 +57,21 @@ const READ_INTERVAL_US: f64 = 1_200.0;
 const TURNS: usize = 15;
 
 /// Runs the workload on the core that it is called on.
-pub(super) struct Speedometer {
+pub struct Speedometer {
     interpreter: Interpreter,
     neighbours: Neighbours,
     /// Durations of the last turns in nanoseconds.
     turns_ns: VecDeque<f64>,
 }
 
+impl Default for Speedometer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Speedometer {
-    pub(super) fn new() -> Self {
+    pub fn new() -> Self {
         Self {
             interpreter: Interpreter::new(),
             neighbours: Neighbours::new(),
@@ -74,7 +80,7 @@ impl Speedometer {
     }
 
     /// Occupies the core for this long, or at least for the two turns that a measurement takes.
-    pub(super) fn work_for(&mut self, duration: Duration) -> CorePace {
+    pub fn work_for(&mut self, duration: Duration) -> CorePace {
         let until_us = monotonic_us() + duration.as_secs_f64() * 1e6;
         loop {
             self.read();
@@ -88,7 +94,8 @@ impl Speedometer {
         }
     }
 
-    fn read(&mut self) {
+    /// Measures the core that this is called on once.
+    pub fn read(&mut self) {
         // The first turn finds caches and predictors as others left them, and is not counted.
         self.interpreter.turn();
         let start_us = monotonic_us();
@@ -104,7 +111,7 @@ impl Speedometer {
     }
 
     /// Returns the current measurement; 0 without one.
-    pub(super) fn pace(&self) -> CorePace {
+    pub fn pace(&self) -> CorePace {
         let mut turns: Vec<f64> = self.turns_ns.iter().copied().collect();
         CorePace {
             turn_ns: if turns.is_empty() {
@@ -124,7 +131,7 @@ fn median(values: &mut [f64]) -> f64 {
 }
 
 /// Returns the time on the clock of Chromium's traces on Linux.
-pub(super) fn monotonic_us() -> f64 {
+pub fn monotonic_us() -> f64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as f64 * 1e6 + now.tv_nsec as f64 / 1e3
 }

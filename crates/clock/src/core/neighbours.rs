@@ -26,13 +26,13 @@ struct Line {
     next: usize,
 }
 
-pub(super) struct Neighbours {
+pub(crate) struct Neighbours {
     lines: Vec<Line>,
     ratios: VecDeque<f64>,
 }
 
 impl Neighbours {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let order = shuffled();
         let mut lines = vec![Line::default(); LINES];
         for (from, to) in order.iter().zip(order.iter().cycle().skip(1)) {
@@ -46,7 +46,7 @@ impl Neighbours {
 
     /// Loads the lines into the near caches; only other users of the core may run until they are
     /// read.
-    pub(super) fn fetch(&self) {
+    pub(crate) fn fetch(&self) {
         let mut at = 0;
         for _ in 0..LINES {
             at = self.lines[at].next;
@@ -55,7 +55,7 @@ impl Neighbours {
     }
 
     /// Measures the time of the lines now, relative to an immediate second read.
-    pub(super) fn read(&mut self) {
+    pub(crate) fn read(&mut self) {
         let began_us = monotonic_us();
         self.fetch();
         let left_us = monotonic_us();
@@ -72,7 +72,7 @@ impl Neighbours {
     }
 
     /// Returns the slowdown relative to uncontended caches; 0 without a reading.
-    pub(super) fn crowding(&self) -> f64 {
+    pub(crate) fn crowding(&self) -> f64 {
         self.ratios.iter().sum::<f64>() / self.ratios.len().max(1) as f64
     }
 }

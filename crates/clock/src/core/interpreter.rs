@@ -26,7 +26,7 @@ const REGISTERS: usize = 16;
 static MEMORY: OnceLock<Option<MmapMut>> = OnceLock::new();
 
 /// A machine that executes an endless program.
-pub(super) struct Interpreter {
+pub(crate) struct Interpreter {
     program: Vec<u8>,
     /// The memory; empty if it could not be allocated, and the steps then do without.
     memory: &'static [u8],
@@ -35,7 +35,7 @@ pub(super) struct Interpreter {
 }
 
 impl Interpreter {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut random = Random::new();
         Self {
             program: (0..PROGRAM_BYTES).map(|_| random.next() as u8).collect(),
@@ -49,7 +49,7 @@ impl Interpreter {
     }
 
     /// Executes a fixed number of steps, never the same ones as before.
-    pub(super) fn turn(&mut self) {
+    pub(crate) fn turn(&mut self) {
         for _ in 0..STEPS {
             self.step();
         }
@@ -110,15 +110,15 @@ fn filled_memory() -> Option<MmapMut> {
 }
 
 /// Marsaglia's xorshift64, the same on every host.
-pub(super) struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(0x2545_F491_4F6C_DD1D)
     }
 
     /// Returns the upper half: the lower bits of consecutive numbers are correlated.
-    pub(super) fn next(&mut self) -> u32 {
+    pub(crate) fn next(&mut self) -> u32 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
