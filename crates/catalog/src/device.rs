@@ -39,13 +39,13 @@ impl Device {
     ///
     /// The limits between the tiers are ours, because the specification leaves them to browsers:
     /// Chrome DevTools' low-tier phone (264) is in the first, its mid-tier phone (1000) in the
-    /// second, the fastest phones and most laptops are in the third, the fastest of all in the
+    /// second, recent phones and slower laptops are in the third, the fastest of both in the
     /// fourth.
     pub fn cpu_tier(&self) -> Option<u8> {
         self.cpu_index.map(|index| match index {
             ..600 => 1,
-            ..1500 => 2,
-            ..3000 => 3,
+            600..1500 => 2,
+            1500..3000 => 3,
             _ => 4,
         })
     }

@@ -18,34 +18,45 @@ pub fn read(path: &Path) -> Result<Budget, Exit> {
     Budget::read(&name, &text).map_err(|error| usage(error.to_string()))
 }
 
-/// Checks runs against a budget. An id that no report has is a usage error.
-pub fn check(budget: &Budget, runs: &[Value]) -> Result<BudgetResult, Exit> {
+/// The result of a budget.
+pub struct CheckedBudget {
+    pub result: BudgetResult,
+    /// An error for an id of the budget that no report has. It is reported last, so that the files
+    /// of a finished audit are written all the same.
+    unknown_id: Option<String>,
+}
+
+/// Checks runs against a budget.
+pub fn check(budget: &Budget, runs: &[Value]) -> CheckedBudget {
     let result = budget.check(runs);
-    if let Some(id) = result.unknown_audits.first() {
+    let unknown_id = result.unknown_audits.first().map(|id| {
         let audits = runs.first().and_then(|run| run["audits"].as_object());
         let ids = audits.into_iter().flat_map(|audits| audits.keys());
         let message = unknown_id("audit", id, ids.map(String::as_str));
-        return Err(Exit::usage(format!("the budget has an {message}")));
-    }
-    Ok(result)
+        format!("the budget has an {message}")
+    });
+    CheckedBudget { result, unknown_id }
 }
 
-/// Prints the result of a budget, on standard error if standard output is used for a report.
-pub fn print(result: &BudgetResult, runs: usize, outputs: &Outputs) -> Result<Exit, Exit> {
-    let table = result.table(runs);
-    if outputs.use_standard_output() {
-        eprint!("{table}");
-    } else {
-        out::text(format_args!("\n{table}"))?;
+impl CheckedBudget {
+    /// Prints the result, on standard error if standard output is used for a report, and returns
+    /// the exit code.
+    pub fn print(self, runs: usize, outputs: &Outputs) -> Result<Exit, Exit> {
+        let table = self.result.table(runs);
+        if outputs.use_standard_output() {
+            eprint!("{table}");
+        } else {
+            out::text(format_args!("\n{table}"))?;
+        }
+        self.exit()
     }
-    Ok(exit(result))
-}
 
-/// Returns the exit code of a budget's result.
-pub fn exit(result: &BudgetResult) -> Exit {
-    if result.is_exceeded() {
-        Exit::OverBudget
-    } else {
-        Exit::Done
+    /// Returns the exit code. An id that no report has is a usage error.
+    pub fn exit(self) -> Result<Exit, Exit> {
+        match self.unknown_id {
+            Some(message) => Err(Exit::usage(message)),
+            None if self.result.is_exceeded() => Ok(Exit::OverBudget),
+            None => Ok(Exit::Done),
+        }
     }
 }

@@ -159,6 +159,8 @@ mod tests {
         let (release, released) = std::sync::mpsc::channel::<()>();
         thread::spawn(move || {
             let (mut stream, _) = trickling.accept().unwrap();
+            // A response that arrives before the request was sent would be an error.
+            let _ = stream.read(&mut [0; 4096]).unwrap();
             let head = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nslow";
             stream.write_all(head).unwrap();
             // The rest of the body is never sent.

@@ -252,7 +252,9 @@ pub enum LedgerReason {
 /// The place of a waiting audit in the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueuePosition {
-    /// The place, from 1. Accounts take turns, so audits that are accepted later may go first.
+    /// The place, from 1. Accounts take turns, so audits that are accepted later may go first. It
+    /// is too low for an account with more than a thousand audits ahead: clients ask often, and
+    /// counting all of them would take too long.
     pub position: u64,
     /// The number of audits that are running.
     pub running: u64,

@@ -128,17 +128,18 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
         None => None,
         Some(budget) => {
             let results: Result<Vec<_>, _> = runs.iter().map(Run::lighthouse).collect();
-            Some(budget::check(&budget, &results?)?)
+            Some(budget::check(&budget, &results?))
         }
     };
-    run.with_source(|source| outputs.write(source, budget.as_ref()))??;
+    let result = budget.as_ref().map(|budget| &budget.result);
+    run.with_source(|source| outputs.write(source, result))??;
     if !is_measured {
         return Ok(Exit::Failed(None));
     }
     match budget {
         None => Ok(Exit::Done),
-        Some(result) if args.quiet => Ok(budget::exit(&result)),
-        Some(result) => budget::print(&result, runs.len(), &outputs),
+        Some(budget) if args.quiet => budget.exit(),
+        Some(budget) => budget.print(runs.len(), &outputs),
     }
 }
 

@@ -35,11 +35,10 @@ pub fn run(args: &JudgeArgs) -> Result<Exit, Exit> {
     let outputs = Outputs::resolve(args.output.clone(), &[Format::Json])?;
     let budget = budget.filter(|_| report.error.is_none());
     let budget = budget.map(|budget| budget::check(&budget, &[result(&source)]));
-    let budget = budget.transpose()?;
-    outputs.write(&source, budget.as_ref())?;
+    outputs.write(&source, budget.as_ref().map(|budget| &budget.result))?;
     match (&report.error, budget) {
         (Some(_), _) => Ok(Exit::Failed(None)),
         (None, None) => Ok(Exit::Done),
-        (None, Some(result)) => budget::print(&result, 1, &outputs),
+        (None, Some(budget)) => budget.print(1, &outputs),
     }
 }

@@ -1,6 +1,8 @@
 //! `serve`: the server, with a store and an agent in one process.
 
+use std::env;
 use std::fs::{self, File, TryLockError};
+use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -190,7 +192,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
         None => {}
     }
     let (slots, data) = (settings.slots, data.display());
-    let _ = out::line(format_args!("data directory {data}, {slots} slots"));
+    let _ = out::line(format_args!("data directory {data}, slots: {slots}"));
     let webhook_client = WebhookClient::new(Arc::clone(&guard));
     let may_visit = Arc::new(move |host: &str, port: u16| guard.check_host(host, port).is_ok());
     let app = App {
@@ -362,6 +364,7 @@ pub fn start_log(args: &LogArgs) -> Result<(), Exit> {
         .map_err(|error| Exit::usage(format!("--log: {error}")))?;
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal() && env::var_os("NO_COLOR").is_none())
         .with_writer(std::io::stderr);
     match args.log_format.unwrap_or(LogFormat::Pretty) {
         LogFormat::Pretty => log.init(),

@@ -128,6 +128,25 @@ fn exit_codes_distinguish_passed_exceeded_and_invalid_budgets() {
 }
 
 #[test]
+fn files_are_written_also_if_the_budget_has_an_unknown_id() {
+    let bundle = exports().dir().join("bundle.gz");
+    let dir = tempfile::tempdir().unwrap();
+    let (budget, csv) = (dir.path().join("budget.toml"), dir.path().join("out.csv"));
+    fs::write(&budget, "[checks]\nimage-alts = \"error\"").unwrap();
+    let output = plumbline()
+        .arg("judge")
+        .arg(&bundle)
+        .args(["--output", "csv", "--output-path"])
+        .arg(&csv)
+        .arg("--budget")
+        .arg(&budget)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(fs::read_to_string(&csv).unwrap().contains("image-alt"));
+}
+
+#[test]
 fn the_median_of_several_runs_is_checked_against_the_budget() {
     let dir = tempfile::tempdir().unwrap();
     let budget = dir.path().join("budget.toml");

@@ -179,15 +179,19 @@ pub(super) fn position_of(
                  FROM audits
                  WHERE tracking_id = ?2 AND account_id = ?1 AND state = 'waiting'
              ), ahead AS (
-                 SELECT count(*) AS audits FROM own JOIN audits INDEXED BY audits_in_lanes
-                     ON audits.state = 'waiting' AND audits.account_id = ?1
-                    AND (audits.batch_id IS NULL) = own.interactive
-                    AND (audits.faults, audits.position) < (own.faults, own.position)
+                 SELECT count(*) AS audits FROM (
+                     SELECT 1 FROM own JOIN audits INDEXED BY audits_in_lanes
+                         ON audits.state = 'waiting' AND audits.account_id = ?1
+                        AND (audits.batch_id IS NULL) = own.interactive
+                        AND (audits.faults, audits.position) < (own.faults, own.position)
+                     LIMIT 1000) AS counted
              ), others AS (
                  SELECT min(lanes.turn) AS turn, min(lanes.since) AS since,
-                        (SELECT count(*) FROM audits INDEXED BY audits_in_lanes
-                         WHERE audits.state = 'waiting' AND audits.account_id = lanes.account_id
-                           AND (audits.batch_id IS NULL) = lanes.interactive) AS audits
+                        (SELECT count(*) FROM (
+                             SELECT 1 FROM audits INDEXED BY audits_in_lanes
+                             WHERE audits.state = 'waiting' AND audits.account_id = lanes.account_id
+                               AND (audits.batch_id IS NULL) = lanes.interactive
+                             LIMIT 1001) AS counted) AS audits
                  FROM own JOIN lanes ON lanes.interactive = own.interactive
                  WHERE lanes.account_id <> ?1
                  GROUP BY lanes.account_id, lanes.interactive
@@ -197,8 +201,9 @@ pub(super) fn position_of(
                                   + CASE WHEN (others.turn, others.since) < (own.turn, own.since)
                                          THEN 1 ELSE 0 END)), 0) FROM others),
                     CASE WHEN own.interactive THEN 0
-                         ELSE (SELECT count(*) FROM audits INDEXED BY audits_waiting
-                               WHERE state = 'waiting' AND batch_id IS NULL) END,
+                         ELSE (SELECT count(*) FROM (
+                               SELECT 1 FROM audits INDEXED BY audits_waiting
+                               WHERE state = 'waiting' AND batch_id IS NULL LIMIT 4000) AS counted) END,
                     (SELECT count(*) FROM audits INDEXED BY audits_running WHERE state = 'running')
              FROM own CROSS JOIN ahead",
         )?

@@ -2,8 +2,8 @@ use std::time::Duration;
 
 use plumbline_store::{
     Acceptance, Account, AuditError, AuditOptions, AuditState, AuditSummary, Cancellation,
-    CancelledAudit, Cookie, DeliveryClaim, DeliveryLane, FailureLimit, LeaseState, NewAudit, QueueDepth,
-    ReleaseReason, ReturnReason, Store, Submission, Timestamp, VisitState,
+    CancelledAudit, Cookie, DeliveryClaim, DeliveryLane, FailureLimit, LeaseState, NewAudit,
+    QueueDepth, ReleaseReason, ReturnReason, Store, Submission, Timestamp, VisitState,
 };
 
 use super::{Backend, NEVER, NOW, accepted, account, audit, balance, later, lease, measured};
@@ -25,16 +25,19 @@ pub async fn cancel(store: &dyn Store, account: &Account, names: &[&str]) -> Vec
         let stored = store.audit(&account.id, name).await.unwrap();
         orders.push(stored.map_or_else(|| audit(account, name).order, |stored| stored.order));
     }
-    let audits = names.iter().zip(orders).map(|(name, order)| CancelledAudit {
-        tracking_id: (*name).to_owned(),
-        order,
-        report: format!(r#"{{"cancelled":"{name}"}}"#),
-        summary: AuditSummary {
-            lab_data: None,
-            summary: format!(r#"{{"of":"{name}"}}"#),
-            final_url: None,
-        },
-    });
+    let audits = names
+        .iter()
+        .zip(orders)
+        .map(|(name, order)| CancelledAudit {
+            tracking_id: (*name).to_owned(),
+            order,
+            report: format!(r#"{{"cancelled":"{name}"}}"#),
+            summary: AuditSummary {
+                lab_data: None,
+                summary: format!(r#"{{"of":"{name}"}}"#),
+                final_url: None,
+            },
+        });
     let cancellation = Cancellation {
         account_id: account.id.clone(),
         audits: audits.collect(),

@@ -151,6 +151,13 @@ impl ComparePage {
     }
 }
 
+impl ComparePage {
+    /// Whether a change is not larger than the uncertainty of the figures.
+    fn has_noise(&self) -> bool {
+        self.rows.iter().any(|row| row.is_noise)
+    }
+}
+
 impl Page for ComparePage {
     fn title(&self) -> String {
         "Two audits compared · Plumbline".to_owned()
