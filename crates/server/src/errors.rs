@@ -45,6 +45,8 @@ pub(crate) const CODES: &[(u16, &[&str])] = &[
             "INVALID_WEBHOOK",
             "INVALID_LABELS",
             "INVALID_DAYS",
+            "INVALID_STATE",
+            "INVALID_EXPECTATION",
             "INVALID_BATCH",
         ],
     ),

@@ -23,6 +23,7 @@ check! {
     id: "agent-accessibility-tree",
     pass: "The accessibility tree is well-formed",
     fail: "The accessibility tree is not well-formed",
+    learn: "https://developer.chrome.com/docs/lighthouse/agentic-browsing/accessibility-for-agents",
     run: run,
 }
 

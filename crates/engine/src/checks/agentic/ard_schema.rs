@@ -27,6 +27,7 @@ check! {
     id: "ard-schema",
     pass: "ai-catalog.json is valid",
     fail: "ai-catalog.json is not valid",
+    learn: "https://agenticresourcediscovery.org/spec/",
     run: run,
 }
 

@@ -24,6 +24,7 @@ check! {
     id: "cumulative-layout-shift",
     pass: "The layout is stable",
     fail: "The layout shifts",
+    learn: "https://web.dev/articles/cls",
     run: run,
 }
 

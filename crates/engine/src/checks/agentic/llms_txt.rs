@@ -25,6 +25,7 @@ check! {
     id: "llms-txt",
     pass: "llms.txt follows the recommendations",
     fail: "llms.txt does not follow the recommendations",
+    learn: "https://developer.chrome.com/docs/lighthouse/agentic-browsing/llms-txt",
     run: run,
 }
 

@@ -25,6 +25,7 @@ check! {
     id: "webmcp-form-coverage",
     pass: "WebMCP annotations of forms",
     fail: "WebMCP annotations of forms",
+    learn: "https://developer.chrome.com/docs/ai/webmcp",
     run: run,
 }
 

@@ -23,6 +23,7 @@ check! {
     id: "webmcp-registered-tools",
     pass: "WebMCP tools",
     fail: "WebMCP tools",
+    learn: "https://developer.chrome.com/docs/ai/webmcp",
     run: run,
 }
 

@@ -26,6 +26,7 @@ check! {
     id: "webmcp-schema-validity",
     pass: "WebMCP schemas are valid",
     fail: "WebMCP schemas are not valid",
+    learn: "https://developer.chrome.com/docs/ai/webmcp",
     run: run,
 }
 

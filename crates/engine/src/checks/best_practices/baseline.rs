@@ -26,6 +26,7 @@ check! {
     id: "baseline",
     pass: "Baseline status of the features in use",
     fail: "Baseline status of the features in use",
+    learn: "https://webstatus.dev/",
     run: run,
 }
 
