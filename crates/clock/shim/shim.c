@@ -104,13 +104,25 @@ static int64_t real_now(void) {
     return nanoseconds(&t);
 }
 
+// The writer sets a clock that stands still again every few milliseconds, and stops this process if
+// it does not. If neither happens for this long, the writer has been killed.
+#define WRITER_DEADLINE_NS (20 * NS_PER_S)
+
+// Ends a process whose clock will never run again.
+static void check_writer(int64_t real_anchor) {
+    if (real_now() - real_anchor > WRITER_DEADLINE_NS) _exit(1);
+}
+
 // Returns the page time on the monotonic clock.
 static int64_t page_now(void) {
     for (unsigned tries = 0;; tries++) {
         uint32_t before = atomic_load_explicit(&page->sequence, memory_order_acquire);
         if (before & 1) {
             // The writer is between two stores. It may have lost its core.
-            if (tries > 100) sched_yield();
+            if (tries > 100) {
+                sched_yield();
+                check_writer(atomic_load_explicit(&page->real_anchor_ns, memory_order_relaxed));
+            }
             continue;
         }
         int64_t real_anchor = atomic_load_explicit(&page->real_anchor_ns, memory_order_relaxed);
@@ -118,8 +130,10 @@ static int64_t page_now(void) {
         double rate = atomic_load_explicit(&page->rate, memory_order_relaxed);
         int64_t now = real_now();
         atomic_thread_fence(memory_order_acquire);
-        if (atomic_load_explicit(&page->sequence, memory_order_relaxed) == before)
+        if (atomic_load_explicit(&page->sequence, memory_order_relaxed) == before) {
+            if (rate == 0) check_writer(real_anchor);
             return page_anchor + (int64_t)((double)(now - real_anchor) * rate);
+        }
     }
 }
 

@@ -181,8 +181,9 @@ impl Control {
         self.signal(Signal::STOP);
         let is_ended = || !matches!(stopped.try_recv(), Err(TryRecvError::Empty));
         self.turn = TURNS.begin(is_ended);
-        self.signal(Signal::CONT);
+        // A browser that finds its clock stopped for long ends itself.
         self.clock.thaw(self.rate);
+        self.signal(Signal::CONT);
         self.record.stopped += began_at.elapsed();
         // This time is not the page's.
         self.threads.sample();

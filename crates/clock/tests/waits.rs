@@ -6,11 +6,14 @@
 )]
 
 use std::io::{BufRead, BufReader, Lines};
+use std::os::unix::fs::FileExt;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use plumbline_clock::{Library, PageClock, interrupt};
 
+/// The position of the real anchor in the file of a clock, see `shim/layout.h`.
+const REAL_ANCHOR_OFFSET: u64 = 8;
 const HOUR: Duration = Duration::from_secs(3600);
 /// The time limit of everything that takes milliseconds.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -19,7 +22,7 @@ const DEADLINE: Duration = Duration::from_secs(60);
 struct Fixture {
     clock: PageClock,
     library: Library,
-    _directory: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Fixture {
@@ -31,7 +34,7 @@ impl Fixture {
         Self {
             clock,
             library: Library::write(directory.path()).unwrap(),
-            _directory: directory,
+            directory,
         }
     }
 
@@ -127,6 +130,32 @@ fn assert_an_hour_passes(wait: &str) {
         is_due: true,
     };
     assert_eq!(program.finish(), expected, "{wait}");
+}
+
+#[test]
+fn a_program_ends_if_its_clock_was_stopped_long_ago() {
+    let fixture = Fixture::new();
+    // Whoever wrote the clock stopped it an hour ago and was killed.
+    let file = fixture.directory.path().join("clock");
+    let file = std::fs::File::options().write(true).open(file).unwrap();
+    let long_ago = fixture.clock.now().as_nanos() - i64::try_from(HOUR.as_nanos()).unwrap();
+    file.write_all_at(&long_ago.to_ne_bytes(), REAL_ANCHOR_OFFSET)
+        .unwrap();
+    let mut child = Command::new(env!("CLOCK_TEST_PROGRAM"))
+        .args(["nanosleep", "3600"])
+        .envs(fixture.clock.environment(&fixture.library))
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let deadline = Instant::now() + DEADLINE;
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        assert!(Instant::now() < deadline, "the program still waits");
+        std::thread::yield_now();
+    };
+    assert_eq!(status.code(), Some(1));
 }
 
 #[test]
