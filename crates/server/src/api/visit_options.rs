@@ -18,13 +18,24 @@ where
     T: DeserializeOwned,
 {
     let value = Value::deserialize(deserializer)?;
-    // The derived implementation would also accept an array.
-    let result = if value.is_object() {
+    // The derived implementations would also accept arrays, and null for optional members.
+    let result = if has_null(&value) {
+        Err("A member is null. Leave it out instead.".to_owned())
+    } else if value.is_object() {
         serde_json::from_value(value).map_err(|error| without_value(&error.to_string()))
     } else {
         Err("It must be an object.".to_owned())
     };
     Ok(Some(Parsed(result)))
+}
+
+fn has_null(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.iter().any(has_null),
+        Value::Object(members) => members.values().any(has_null),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
 }
 
 /// Returns the options of a visit if they are valid.

@@ -43,7 +43,7 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
         },
         "Label": {
             "type": "string", "minLength": 1, "maxLength": MAX_LABEL_CHARS,
-            "pattern": "^[^\\s\\p{Cc}]([^\\p{Cc}]*[^\\s\\p{Cc}])?$",
+            "pattern": r"^[^\s\u0000-\u001f\u007f-\u009f]([^\u0000-\u001f\u007f-\u009f]*[^\s\u0000-\u001f\u007f-\u009f])?$",
         },
         "Labels": {
             "type": "array", "maxItems": MAX_LABELS, "items": reference("Label"),

@@ -73,6 +73,12 @@ async fn an_invalid_state_or_expectation_is_named_and_not_quoted() {
         ),
         (with(json!(null), json!({})), "INVALID_STATE", "state", None),
         (
+            with(json!({ "userAgentSuffix": null }), json!({})),
+            "INVALID_STATE",
+            "state",
+            None,
+        ),
+        (
             with(json!({}), json!({ "url": "" })),
             "INVALID_EXPECTATION",
             "expect.url",
