@@ -12,7 +12,7 @@ const TABLE: &str = include_str!(concat!(env!("OUT_DIR"), "/features.tsv"));
 /// The availability of a feature in the browsers of Baseline, as of [`VERSION`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Baseline {
-    /// Not all browsers have the feature.
+    /// The feature is missing in at least one of the browsers.
     Limited,
     /// All browsers have the feature since this date, such as `2024-09-16`.
     Since(&'static str),
