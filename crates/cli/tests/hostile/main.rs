@@ -17,6 +17,7 @@ mod client;
 mod processes;
 mod service;
 mod site;
+mod texts;
 mod websocket;
 
 use std::fs;

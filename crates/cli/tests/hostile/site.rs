@@ -71,13 +71,13 @@ fn listeners() -> Vec<TcpListener> {
 const MAX_REQUEST_BYTES: u64 = 4 << 20;
 
 /// The result of writing to a browser that may have closed the connection.
-type Written = std::io::Result<()>;
+pub type Written = std::io::Result<()>;
 
-struct Connection {
-    stream: TcpStream,
+pub struct Connection {
+    pub stream: TcpStream,
     /// The path without the query.
-    path: String,
-    query: String,
+    pub path: String,
+    pub query: String,
     websocket_key: Option<String>,
 }
 
@@ -126,6 +126,7 @@ impl Connection {
             }
             "manifest" => self.manifest(),
             "robots.txt" => self.robots_txt(),
+            "llms.txt" | ".well-known/ai-catalog.json" => self.text_for_agents(),
             "script-with-map" => self.script_with_map(),
             "source-map-large" | "source-map" => self.source_map(),
             "giant.png" => self.whole("200 OK", "image/png", "", bombs::giant_png()),
@@ -137,7 +138,7 @@ impl Connection {
     }
 
     /// Returns the last number of the IP address that was requested.
-    fn site(&self) -> std::io::Result<u8> {
+    pub fn site(&self) -> std::io::Result<u8> {
         Ok(match self.stream.local_addr()?.ip() {
             IpAddr::V4(ip) => ip.octets()[3],
             IpAddr::V6(_) => 0,
@@ -161,7 +162,7 @@ impl Connection {
         }
     }
 
-    fn whole(&mut self, status: &str, kind: &str, headers: &str, body: &[u8]) -> Written {
+    pub fn whole(&mut self, status: &str, kind: &str, headers: &str, body: &[u8]) -> Written {
         write!(
             self.stream,
             "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n{headers}\
@@ -171,13 +172,13 @@ impl Connection {
         self.stream.write_all(body)
     }
 
-    fn html(&mut self, headers: &str, body: &str) -> Written {
+    pub fn html(&mut self, headers: &str, body: &str) -> Written {
         let kind = "text/html; charset=utf-8";
         self.whole("200 OK", kind, headers, body.as_bytes())
     }
 
     /// Sends the head of a response that ends with the connection.
-    fn begin(&mut self, kind: &str, headers: &str) -> Written {
+    pub fn begin(&mut self, kind: &str, headers: &str) -> Written {
         write!(
             self.stream,
             "HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\n{headers}Connection: close\r\n\r\n"
@@ -185,14 +186,14 @@ impl Connection {
     }
 
     /// Writes the same bytes until the browser closes the connection.
-    fn repeat(&mut self, bytes: &[u8]) -> Written {
+    pub fn repeat(&mut self, bytes: &[u8]) -> Written {
         loop {
             self.stream.write_all(bytes)?;
         }
     }
 
     /// Writes one part at a time, slowly, until the browser closes the connection.
-    fn drip(&mut self, piece: &[u8]) -> Written {
+    pub fn drip(&mut self, piece: &[u8]) -> Written {
         loop {
             self.stream.write_all(piece)?;
             thread::sleep(DRIP);
@@ -200,7 +201,7 @@ impl Connection {
     }
 
     /// Sends a response with a hostile body or connection.
-    fn hostile_response(&mut self, name: &str) -> Written {
+    pub fn hostile_response(&mut self, name: &str) -> Written {
         let html = "text/html; charset=utf-8";
         match name {
             "hang" => {
@@ -565,120 +566,5 @@ impl Connection {
     fn events(&mut self) -> Written {
         self.begin("text/event-stream", "")?;
         self.repeat(format!("data: {}\n\n", "e".repeat(10_000)).as_bytes())
-    }
-
-    fn manifest(&mut self) -> Written {
-        let kind = "application/manifest+json";
-        let icon =
-            r#"{"src": "/giant.png", "sizes": "99999999x99999999 ((((", "type": "image/png"},"#;
-        let text = format!(
-            r#"{{"name": "{}", "start_url": "{}", "display": [[[[]]]], "icons": [{}{{}}], "deep": {}{}}}"#,
-            "n".repeat(1_000_000),
-            "../".repeat(100_000),
-            icon.repeat(20_000),
-            "[".repeat(100_000),
-            "]".repeat(100_000),
-        );
-        self.whole("200 OK", kind, "", text.as_bytes())
-    }
-
-    /// Sends a robots.txt by site: patterns that are exponential for a backtracking matcher, a
-    /// compression bomb, an endless file, and no response. Other sites have none.
-    fn robots_txt(&mut self) -> Written {
-        match self.site()? {
-            40 => {}
-            39 => {
-                self.begin("text/plain", "Content-Encoding: gzip\r\n")?;
-                self.stream.write_all(&bombs::GZIP_HEAD)?;
-                return self.repeat(bombs::megabyte_of_spaces());
-            }
-            38 => {
-                self.begin("text/plain", "")?;
-                return self.repeat("Disallow: /*\n".repeat(5000).as_bytes());
-            }
-            37 => return self.hostile_response("hang"),
-            _ => return self.hostile_response("none"),
-        }
-        let mut text = format!("User-agent: *\nDisallow: /{}$\n", "*a".repeat(1000));
-        for number in 0..2000 {
-            text += &format!(
-                "Allow: /*.*.*.*{}*?*{number}$\nSitemap: http://[{number}\n",
-                "*".repeat(50)
-            );
-        }
-        text += &"x".repeat(100_000);
-        self.whole("200 OK", "text/plain", "", text.as_bytes())
-    }
-
-    fn script_with_map(&mut self) -> Written {
-        let kind = self.query.clone();
-        // Nested, repeated and unclosed code, for the detection of legacy code.
-        let code = format!(
-            "var s_{kind} = \"{}\";\n/*{}*/\nfunction f_{kind}(){{{}}}\n",
-            "Array.prototype.map=function(){".repeat(20_000),
-            "(((((a+)+)+)+)+)".repeat(20_000),
-            "var a=[1,2,3];".repeat(20_000)
-        );
-        let map = if kind == "data" {
-            let packed = websocket::base64(source_map("mappings").as_bytes());
-            format!("data:application/json;base64,{packed}")
-        } else {
-            format!("/source-map?{kind}")
-        };
-        let text = format!("{code}//# sourceMappingURL={map}\n");
-        self.whole("200 OK", "text/javascript", "", text.as_bytes())
-    }
-
-    fn source_map(&mut self) -> Written {
-        let kind = self.query.clone();
-        match kind.as_str() {
-            "bomb" => {
-                self.begin("application/json", "Content-Encoding: gzip\r\n")?;
-                self.stream.write_all(&bombs::GZIP_HEAD)?;
-                self.repeat(bombs::megabyte_of_spaces())
-            }
-            "endless" => {
-                self.begin("application/json", "")?;
-                self.stream.write_all(br#"{"version":3,"mappings":""#)?;
-                self.repeat(&[b'A'; 1 << 16])
-            }
-            kind => self.whole(
-                "200 OK",
-                "application/json",
-                "",
-                source_map(kind).as_bytes(),
-            ),
-        }
-    }
-}
-
-/// Returns a source map that is hard to parse in the named way.
-fn source_map(kind: &str) -> String {
-    match kind {
-        "sections" => {
-            let section = r#"{"offset":{"line":9999999999,"column":-1},"map":{"version":3,"sources":[],"mappings":""}},"#;
-            format!(
-                r#"{{"version":3,"sections":[{}null]}}"#,
-                section.repeat(50_000)
-            )
-        }
-        "sources" => {
-            let sources =
-                r#""../../../node_modules/core-js/modules/es.array.map.js","#.repeat(200_000);
-            format!(r#"{{"version":3,"sources":[{sources}"x"],"mappings":"AAAA"}}"#)
-        }
-        "deep" => format!(r#"{{"version":3,"sources":{}"#, "[".repeat(1_000_000)),
-        "negative" => {
-            let mappings = "D//////////////D,D/////////////////D;".repeat(20_000);
-            format!(r#"{{"version":3,"sources":["a"],"mappings":"{mappings}"}}"#)
-        }
-        "mappings" => {
-            let mappings = "AAAA,CAAC,EAAE;".repeat(400_000);
-            format!(r#"{{"version":3,"sources":["a","b"],"mappings":"{mappings}"}}"#)
-        }
-        _ => format!(
-            r#"{{"version":3,"sources":["a"],"mappings":"{}"}}"#,
-            "AAAA;".repeat(20_000)
-        ),
     }
 }
