@@ -173,7 +173,8 @@ impl Auditor {
 
         let state = order.options.state.as_deref();
         let secrets = state.map(Secrets::of).transpose()?;
-        let browser = self.browsers.take().await.map_err(AuditFault::of)?;
+        let mut browser = self.browsers.take().await.map_err(AuditFault::of)?;
+        browser.wait_for_turn(choice.throttle).await;
         let clock = Arc::clone(browser.clock());
         let link = self
             .open_link(&conditions, resolved.network.loss_pct, clock)

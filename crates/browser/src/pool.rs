@@ -11,8 +11,8 @@ use crate::launch::OnDrop;
 use crate::{Browser, BrowserError, Launcher};
 
 /// Maximum time to wait for a browser. A start has its own deadline; this one is for several starts
-/// in a row.
-const TAKE_DEADLINE: Duration = Duration::from_secs(30);
+/// in a row, and for the turns of other visits.
+const TAKE_DEADLINE: Duration = Duration::from_secs(300);
 
 /// A pool of spare browsers, each of which is used once.
 ///

@@ -1,6 +1,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -177,6 +178,27 @@ impl PageClock {
 
     fn frozen_time(&self) -> MutexGuard<'_, FrozenTime> {
         self.frozen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Awaits a future for at most this real time, without the time in which the clock and its
+    /// browser are stopped. Returns `None` if that was too short.
+    pub async fn timeout<F: Future>(&self, limit: Duration, future: F) -> Option<F::Output> {
+        let mut future = pin!(future);
+        let deadline = tokio::time::Instant::now() + limit;
+        let frozen_before = self.total_frozen();
+        loop {
+            let frozen = self.total_frozen().saturating_sub(frozen_before);
+            let mut until = deadline + frozen;
+            if self.is_frozen.load(Ordering::Relaxed) {
+                until = until.max(tokio::time::Instant::now() + FROZEN_WAIT);
+            }
+            if let Ok(output) = tokio::time::timeout_at(until, &mut future).await {
+                return Some(output);
+            }
+            if self.total_frozen().saturating_sub(frozen_before) == frozen {
+                return None;
+            }
+        }
     }
 
     /// Waits until a page time.

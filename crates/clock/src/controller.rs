@@ -1,16 +1,16 @@
 //! Runs the clock of one visit: sets its rate, and lets idle time pass at once.
 
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
-use std::sync::{Arc, LazyLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::core::set_priority;
-use crate::turns::{Turn, Turns};
 use crate::{
-    BrowserThreads, CorePace, CoreSensors, PageClock, PageTime, RateControl, Sample, WorkRecord,
+    BrowserThreads, CorePace, CoreSensors, PageClock, PageTime, RateControl, Sample, Turn,
+    WorkRecord,
 };
 
 /// The time between two samples. Shorter ones tell no more: a wait for a core becomes visible when
@@ -27,9 +27,11 @@ const MIN_JUMP: Duration = Duration::from_millis(1);
 /// Fraction of a period from which the main thread of a page counts as busy.
 const BUSY_FRACTION: f64 = 0.05;
 
-/// The turns of all visits of this process.
-static TURNS: LazyLock<Turns> =
-    LazyLock::new(|| Turns::new(std::thread::available_parallelism().map_or(1, usize::from)));
+/// The time for which a page waits for a real server before others may have its turn.
+const MAX_AWAIT_IN_TURN: Duration = Duration::from_millis(500);
+
+/// The page time that the outside world must be ahead before a page that was stopped goes on.
+const MIN_LEAD: Duration = Duration::from_millis(10);
 
 /// The work of a controller.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -43,6 +45,9 @@ pub struct ControlRecord {
     pub awaited: Duration,
     /// Real time in which the browser was stopped, because others had their turn.
     pub stopped: Duration,
+    /// Real time in which the browser was stopped, because a server owed an answer that could have
+    /// arrived at the present page time.
+    pub held: Duration,
     /// The work of the page's main threads, and the speed of their cores.
     pub work: WorkRecord,
 }
@@ -56,11 +61,13 @@ pub struct Controller {
 
 impl Controller {
     /// Starts to run a clock for the browser with this process group. The clock has its speed
-    /// already, which is meant for a core of `nominal` speed.
+    /// already, which is meant for a core of `nominal` speed. The turn ends with the work of the
+    /// controller.
     pub fn start(
         clock: Arc<PageClock>,
         browser_group: u32,
         nominal: CorePace,
+        turn: Option<Turn>,
     ) -> std::io::Result<Self> {
         let (stop, stopped) = mpsc::channel();
         let control = Control {
@@ -68,7 +75,8 @@ impl Controller {
             rate: clock.speed(),
             threads: BrowserThreads::new(browser_group),
             group: i32::try_from(browser_group).ok().and_then(Pid::from_raw),
-            turn: None,
+            turn,
+            awaited_since: None,
             sensors: CoreSensors::running(),
             nominal,
             record: ControlRecord::default(),
@@ -97,7 +105,9 @@ struct Control {
     threads: BrowserThreads,
     /// The process group of the browser.
     group: Option<Pid>,
-    turn: Option<Turn<'static>>,
+    turn: Option<Turn>,
+    /// The real time since which the page has only waited for the outside world.
+    awaited_since: Option<Instant>,
     record: ControlRecord,
 }
 
@@ -109,6 +119,9 @@ enum Step {
     /// The clock runs at the rate of the outside world, which the page waits for. This needs no
     /// turn.
     Await,
+    /// The browser is stopped until the outside world has caught up with the page, which computes
+    /// while a server owes an answer.
+    Hold,
     /// The clock jumps to this time.
     Jump(PageTime),
 }
@@ -122,7 +135,7 @@ impl Control {
             self.threads.interrupt_all(&waiters);
         }
         let mut period = PERIOD;
-        self.take_turn(stopped);
+        self.resume_turn(stopped);
         while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(period) {
             let sample = self.threads.sample();
             period = if is_busy(&sample) {
@@ -139,7 +152,7 @@ impl Control {
             let rate = self.rates.next_rate(sample.activity, core_speed);
             let step = self.step(&sample);
             match step {
-                Step::Run => self.set_rate(rate),
+                Step::Run | Step::Hold => self.set_rate(rate),
                 Step::Await => {
                     self.rates.clear_debt();
                     self.set_rate(device_rate.min(1.0));
@@ -156,11 +169,18 @@ impl Control {
                 }
             }
             self.interrupt_due();
-            if self.turn.as_ref().is_some_and(Turn::is_over) {
-                self.turn = None;
+            if step == Step::Await {
+                let since = *self.awaited_since.get_or_insert_with(Instant::now);
+                let is_long = since.elapsed() >= MAX_AWAIT_IN_TURN;
+                if is_long && self.turn.as_ref().is_some_and(Turn::is_wanted) {
+                    self.turn = None;
+                }
+                continue;
             }
-            if step != Step::Await {
-                self.take_turn(stopped);
+            self.awaited_since = None;
+            self.resume_turn(stopped);
+            if step == Step::Hold {
+                self.hold(stopped);
             }
         }
         self.clock.set_rate(self.clock.speed());
@@ -169,23 +189,46 @@ impl Control {
     }
 
     /// Takes a turn if there is none. The browser and its clock are stopped until then.
-    fn take_turn(&mut self, stopped: &Receiver<()>) {
+    fn resume_turn(&mut self, stopped: &Receiver<()>) {
         if self.turn.is_none() {
-            self.turn = TURNS.try_begin();
+            self.turn = Turn::try_begin();
         }
-        if self.turn.is_some() {
-            return;
+        if self.turn.is_none() {
+            let began_at = Instant::now();
+            self.stop();
+            self.turn = Turn::resume(|| is_ended(stopped));
+            self.go_on();
+            self.record.stopped += began_at.elapsed();
         }
+    }
+
+    /// Stops the browser and its clock until the outside world has caught up.
+    fn hold(&mut self, stopped: &Receiver<()>) {
         let began_at = Instant::now();
+        self.stop();
+        let now = self.clock.now();
+        while self.clock.outside().has_requests()
+            && let Some(reached) = self.clock.outside().reached()
+            && reached < now + MIN_LEAD
+            && !is_ended(stopped)
+        {
+            let behind = now + MIN_LEAD - reached;
+            std::thread::sleep(behind.min(PERIOD));
+        }
+        self.go_on();
+        self.record.held += began_at.elapsed();
+    }
+
+    fn stop(&self) {
         self.clock.freeze();
         self.signal(Signal::STOP);
-        let is_ended = || !matches!(stopped.try_recv(), Err(TryRecvError::Empty));
-        self.turn = TURNS.begin(is_ended);
+    }
+
+    fn go_on(&mut self) {
         // A browser that finds its clock stopped for long ends itself.
         self.clock.thaw(self.rate);
         self.signal(Signal::CONT);
-        self.record.stopped += began_at.elapsed();
-        // This time is not the page's.
+        // The time since the stop is not the page's.
         self.threads.sample();
     }
 
@@ -209,12 +252,15 @@ impl Control {
         // An answer of which a part has arrived is awaited while nothing is under way on the
         // emulated network.
         let is_link_idle = next_registered.is_none_or(|at| at - now > FAR);
-        if reached.is_some_and(|reached| reached <= now) || (has_requests && is_link_idle) {
+        let is_ahead = reached.is_some_and(|reached| reached <= now);
+        if is_ahead || (has_requests && is_link_idle) {
             // Work of the page must not be charged at another rate.
-            return if is_busy(sample) {
-                Step::Run
-            } else {
+            return if !is_busy(sample) {
                 Step::Await
+            } else if is_ahead {
+                Step::Hold
+            } else {
+                Step::Run
             };
         }
         if is_busy(sample) || !self.threads.are_blocked() {
@@ -245,6 +291,11 @@ impl Control {
             self.threads.interrupt_due(&waiters, self.clock.now());
         }
     }
+}
+
+/// Returns whether the controller shall stop.
+fn is_ended(stopped: &Receiver<()>) -> bool {
+    !matches!(stopped.try_recv(), Err(TryRecvError::Empty))
 }
 
 /// Returns whether the main thread of a page ran or waited for a core in a relevant part of the

@@ -36,6 +36,7 @@ pub use library::Library;
 pub use outside::{OutsideWait, PendingResponses};
 pub use time::PageTime;
 pub use timers::PageTimer;
+pub use turns::Turn;
 pub use waits::Waiter;
 pub use work::{SpeedSample, WorkRecord, WorkSample};
 

@@ -1,23 +1,30 @@
 //! Turns of the visits of this process on the cores of the host.
 //!
-//! Pages that are measured at the same time would wait for each other's cores at moments that
-//! become visible only afterwards. So only as many pages run as there are cores; the others are
-//! stopped together with their clocks, and notice nothing.
+//! Pages that load at the same time would wait for each other's cores at moments that become
+//! visible only afterwards. So a page loads, and a browser starts, only in its turn. The other
+//! parts of a visit need no turn; they run beside it at a lower priority.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-/// The length of a turn while others wait. Stopping and continuing a browser takes about a
-/// millisecond.
-const TURN: Duration = Duration::from_millis(40);
+/// The number of cores for one turn: while the main thread of a page runs, other threads of the
+/// browser decode, raster and receive.
+const CORES_PER_TURN: usize = 2;
 
 /// The time between two checks whether to give up waiting.
 const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The visits that run, and those that wait.
+/// The turns of all visits of this process.
+static TURNS: LazyLock<Arc<Turns>> = LazyLock::new(|| {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    Arc::new(Turns::new(cores / CORES_PER_TURN))
+});
+
+/// The visits that have a turn, and those that wait for one.
 #[derive(Debug)]
-pub(crate) struct Turns {
+struct Turns {
     capacity: usize,
     state: Mutex<State>,
     changed: Condvar,
@@ -30,16 +37,67 @@ struct State {
     last_id: u64,
 }
 
+/// The place of a visit among those that wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    First,
+    Last,
+}
+
 /// The turn of one visit, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Turn<'a> {
-    turns: &'a Turns,
-    began_at: Instant,
+pub struct Turn {
+    turns: Arc<Turns>,
+}
+
+/// Sets a flag when it is dropped.
+struct SetOnDrop(Arc<AtomicBool>);
+
+impl Drop for SetOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Turn {
+    /// Waits for a turn, in the order of the calls. Returns `None` only if the runtime shuts down.
+    pub async fn begin() -> Option<Self> {
+        let is_abandoned = Arc::new(AtomicBool::new(false));
+        let guard = SetOnDrop(Arc::clone(&is_abandoned));
+        let waiting = tokio::task::spawn_blocking(move || {
+            TURNS.begin(Place::Last, || is_abandoned.load(Ordering::Relaxed))
+        });
+        let turn = waiting.await.ok().flatten();
+        drop(guard);
+        turn
+    }
+
+    /// Waits for a turn before all others, until `give_up` returns true: the visit had one already.
+    pub(crate) fn resume(give_up: impl Fn() -> bool) -> Option<Self> {
+        TURNS.begin(Place::First, give_up)
+    }
+
+    /// Begins a turn at once, if nobody else has to wait for it.
+    pub(crate) fn try_begin() -> Option<Self> {
+        TURNS.try_begin()
+    }
+
+    /// Returns whether another visit waits for a turn.
+    pub(crate) fn is_wanted(&self) -> bool {
+        !self.turns.lock().waiting.is_empty()
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.turns.lock().running -= 1;
+        self.turns.changed.notify_all();
+    }
 }
 
 impl Turns {
-    /// Lets this many visits run at the same time.
-    pub(crate) fn new(capacity: usize) -> Self {
+    /// Lets this many visits run at the same time, at least one.
+    fn new(capacity: usize) -> Self {
         Self {
             capacity: capacity.max(1),
             state: Mutex::default(),
@@ -47,64 +105,46 @@ impl Turns {
         }
     }
 
-    /// Begins a turn at once, if nobody else has to wait for it.
-    pub(crate) fn try_begin(&self) -> Option<Turn<'_>> {
+    fn try_begin(self: &Arc<Self>) -> Option<Turn> {
         let mut state = self.lock();
-        (state.waiting.is_empty() && state.running < self.capacity).then(|| self.start(&mut state))
+        let is_free = state.waiting.is_empty() && state.running < self.capacity;
+        is_free.then(|| self.start(&mut state))
     }
 
-    /// Waits for a turn, in the order of the calls, until `give_up` returns true.
-    pub(crate) fn begin(&self, give_up: impl Fn() -> bool) -> Option<Turn<'_>> {
+    fn begin(self: &Arc<Self>, place: Place, give_up: impl Fn() -> bool) -> Option<Turn> {
         let mut state = self.lock();
         state.last_id += 1;
         let id = state.last_id;
-        state.waiting.push_back(id);
+        match place {
+            Place::First => state.waiting.push_front(id),
+            Place::Last => state.waiting.push_back(id),
+        }
         loop {
-            if state.waiting.front() == Some(&id) && state.running < self.capacity {
-                state.waiting.pop_front();
-                return Some(self.start(&mut state));
-            }
             if give_up() {
                 state.waiting.retain(|other| *other != id);
                 self.changed.notify_all();
                 return None;
+            }
+            if state.waiting.front() == Some(&id) && state.running < self.capacity {
+                state.waiting.pop_front();
+                return Some(self.start(&mut state));
             }
             let result = self.changed.wait_timeout(state, CHECK_INTERVAL);
             state = result.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
-    /// Returns whether a visit waits for its turn.
-    pub(crate) fn are_wanted(&self) -> bool {
-        !self.lock().waiting.is_empty()
-    }
-
-    fn start(&self, state: &mut State) -> Turn<'_> {
+    fn start(self: &Arc<Self>, state: &mut State) -> Turn {
         state.running += 1;
-        // Another place may be free.
+        // Another turn may be free.
         self.changed.notify_all();
         Turn {
-            turns: self,
-            began_at: Instant::now(),
+            turns: Arc::clone(self),
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Turn<'_> {
-    /// Returns whether it is time to let another visit run.
-    pub(crate) fn is_over(&self) -> bool {
-        self.began_at.elapsed() >= TURN && self.turns.are_wanted()
-    }
-}
-
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        self.turns.lock().running -= 1;
-        self.turns.changed.notify_all();
     }
 }
 
@@ -116,28 +156,36 @@ mod tests {
         false
     }
 
+    fn turns(capacity: usize) -> Arc<Turns> {
+        Arc::new(Turns::new(capacity))
+    }
+
     #[test]
-    fn only_as_many_run_as_there_are_places() {
-        let turns = Turns::new(2);
+    fn only_as_many_run_as_there_are_turns() {
+        let turns = turns(2);
         let first = turns.try_begin().unwrap();
         let second = turns.try_begin().unwrap();
         assert!(turns.try_begin().is_none());
-        assert!(!turns.are_wanted());
-        assert!(!first.is_over(), "nobody waits");
+        assert!(!first.is_wanted());
         drop(second);
         assert!(turns.try_begin().is_some());
     }
 
     #[test]
-    fn places_are_given_in_the_order_in_which_they_were_asked_for() {
-        let turns = Turns::new(1);
+    fn there_is_a_turn_on_any_host() {
+        assert!(turns(0).try_begin().is_some());
+    }
+
+    /// Returns the order in which waits at these places end.
+    fn order_of(places: &[Place]) -> Vec<usize> {
+        let turns = turns(1);
         let order = Mutex::new(Vec::new());
         let running = turns.try_begin().unwrap();
         std::thread::scope(|scope| {
-            for number in 0..3 {
+            for (number, place) in places.iter().enumerate() {
                 let (turns, order) = (&turns, &order);
                 scope.spawn(move || {
-                    let _turn = turns.begin(never);
+                    let _turn = turns.begin(*place, never);
                     order.lock().unwrap().push(number);
                 });
                 while turns.lock().waiting.len() <= number {
@@ -145,18 +193,32 @@ mod tests {
                 }
             }
             assert!(turns.try_begin().is_none(), "others wait already");
+            assert!(running.is_wanted());
             drop(running);
         });
-        assert_eq!(*order.lock().unwrap(), [0, 1, 2]);
+        order.into_inner().unwrap()
+    }
+
+    #[test]
+    fn turns_are_given_in_the_order_in_which_they_were_asked_for() {
+        assert_eq!(order_of(&[Place::Last; 3]), [0, 1, 2]);
+    }
+
+    #[test]
+    fn a_visit_that_had_a_turn_comes_first() {
+        assert_eq!(
+            order_of(&[Place::Last, Place::Last, Place::First]),
+            [2, 0, 1]
+        );
     }
 
     #[test]
     fn one_that_gives_up_does_not_hold_others_back() {
-        let turns = Turns::new(1);
+        let turns = turns(1);
         let running = turns.try_begin().unwrap();
-        assert!(turns.begin(|| true).is_none());
-        assert!(!turns.are_wanted());
+        assert!(turns.begin(Place::Last, || true).is_none());
+        assert!(!running.is_wanted());
         drop(running);
-        assert!(turns.begin(never).is_some());
+        assert!(turns.begin(Place::Last, never).is_some());
     }
 }

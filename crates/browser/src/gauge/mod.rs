@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plumbline_clock::CorePace;
+use plumbline_clock::{CorePace, Turn};
 use serde_json::{Value, json};
 
 use crate::cpu_emulation::CpuEmulation;
@@ -99,12 +99,17 @@ impl Gauge {
         client
             .call::<Value>(Some(&self.session), method, rate)
             .await?;
+        let turn = match throttle {
+            Throttle::ByClock { .. } => Turn::begin().await,
+            Throttle::Paced { .. } | Throttle::ByChromium { .. } => None,
+        };
+        let group = self.browser.process_id();
         let emulation =
-            CpuEmulation::start(&self.browser.clock, self.browser.process_id(), throttle).map_err(
-                |error| BrowserError::Failed {
+            CpuEmulation::start(&self.browser.clock, group, throttle, turn).map_err(|error| {
+                BrowserError::Failed {
                     reason: error.to_string(),
-                },
-            )?;
+                }
+            })?;
         // The pacer searches for the page's threads every 10 ms.
         tokio::time::sleep(SETTLING).await;
         let method = "Runtime.evaluate";

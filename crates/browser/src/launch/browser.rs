@@ -1,15 +1,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plumbline_clock::PageClock;
+use plumbline_clock::{PageClock, Turn};
 use serde::Deserialize;
 use serde_json::json;
 
 use super::process::Process;
 use super::proxy_port::{Forwarder, ProxyPort};
 use super::stderr::StderrTail;
-use crate::BrowserError;
 use crate::protocol::{CallError, Client, ProtocolEvents};
+use crate::{BrowserError, Throttle};
 
 /// Maximum response time of a spare; one that takes longer is replaced.
 const HEALTH_DEADLINE: Duration = Duration::from_secs(2);
@@ -49,6 +49,8 @@ pub struct Browser {
     pub(crate) proxy_port: Option<ProxyPort>,
     /// Forwards connections from that port to the proxy of the visit.
     pub(crate) forwarder: Option<Forwarder>,
+    /// The turn for loading a page, if it has begun.
+    pub(crate) turn: Option<Turn>,
     /// Starts the next spare when it is dropped. It is declared before the process, so that it is
     /// dropped first even if the process ends slowly.
     pub(crate) restock: Option<OnDrop>,
@@ -94,6 +96,7 @@ impl Browser {
                 clock,
                 proxy_port: None,
                 forwarder: None,
+                turn: None,
                 restock: None,
                 process,
             }),
@@ -124,6 +127,14 @@ impl Browser {
     /// Returns whether the browser's processes see its clock.
     pub fn sees_clock(&self) -> bool {
         self.clock.is_seen()
+    }
+
+    /// Waits until a page may be loaded. With a page clock, pages take turns on the cores of the
+    /// host, so this is not part of the time for a visit.
+    pub async fn wait_for_turn(&mut self, throttle: Throttle) {
+        if matches!(throttle, Throttle::ByClock { .. }) && self.turn.is_none() {
+            self.turn = Turn::begin().await;
+        }
     }
 
     /// Returns whether the browser still responds.

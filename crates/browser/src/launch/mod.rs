@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use command_fds::{CommandFdExt, FdMapping};
-use plumbline_clock::{Library, PageClock};
+use plumbline_clock::{Library, PageClock, Turn};
 use plumbline_isolation::{CgroupParent, Ids};
 use std::os::unix::process::CommandExt;
 
@@ -182,8 +182,14 @@ impl Launcher {
         Ok(version)
     }
 
-    /// Starts a browser and waits until it responds.
+    /// Starts a browser and waits until it responds. With page clocks, it waits for its turn on the
+    /// cores first.
     pub async fn launch(&self) -> Result<Browser, BrowserError> {
+        let _turn = if self.page_clock {
+            Turn::begin().await
+        } else {
+            None
+        };
         let profile = Profile::create(&self.run_dir, self.user)?;
         let (their_read, our_write) = std::io::pipe().map_err(|e| start_error(&e))?;
         let (our_read, their_write) = std::io::pipe().map_err(|e| start_error(&e))?;
@@ -222,7 +228,8 @@ impl Launcher {
         let process = Process::watch(child, profile, memory);
         let stderr = StderrTail::follow(stderr.into()).map_err(|e| start_error(&e))?;
         let (client, events) =
-            protocol::connect(our_write.into(), our_read.into()).map_err(|e| start_error(&e))?;
+            protocol::connect(our_write.into(), our_read.into(), Arc::clone(&clock))
+                .map_err(|e| start_error(&e))?;
         let mut browser =
             Browser::connect(process, client, events, stderr, clock, START_DEADLINE).await?;
         browser.proxy_port = proxy_port;

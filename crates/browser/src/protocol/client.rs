@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use plumbline_clock::PageClock;
 use serde::Deserialize;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -12,7 +13,6 @@ use serde_json::value::RawValue;
 use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::net::unix::pipe;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::timeout;
 
 use super::budget::{EventBudget, LimitExceeded, MAX_HELD_BYTES, MAX_MESSAGE_BYTES, Reservation};
 use super::envelope::{CallMessage, Envelope, ProtocolEvent, SessionId};
@@ -37,6 +37,15 @@ const READ_BUFFER_BYTES: usize = 256 << 10;
 pub(crate) struct Client {
     shared: Arc<Shared>,
     outgoing: mpsc::UnboundedSender<Vec<u8>>,
+    /// The clock of the browser. A browser that is stopped together with it cannot respond.
+    clock: Arc<PageClock>,
+}
+
+/// Limits on what is held in memory.
+#[derive(Clone, Copy)]
+struct Limits {
+    message_bytes: usize,
+    held_bytes: usize,
 }
 
 struct Shared {
@@ -77,17 +86,22 @@ enum CallFailure {
 pub(crate) fn connect(
     to_browser: OwnedFd,
     from_browser: OwnedFd,
+    clock: Arc<PageClock>,
 ) -> std::io::Result<(Client, ProtocolEvents)> {
     // If this fails, because a quota for pipes is used up, reading is only slower.
     let _ = rustix::pipe::fcntl_setpipe_size(&from_browser, PIPE_BYTES);
-    connect_within(to_browser, from_browser, MAX_MESSAGE_BYTES, MAX_HELD_BYTES)
+    let limits = Limits {
+        message_bytes: MAX_MESSAGE_BYTES,
+        held_bytes: MAX_HELD_BYTES,
+    };
+    connect_within(to_browser, from_browser, clock, limits)
 }
 
 fn connect_within(
     to_browser: OwnedFd,
     from_browser: OwnedFd,
-    max_message_bytes: usize,
-    max_held_bytes: usize,
+    clock: Arc<PageClock>,
+    limits: Limits,
 ) -> std::io::Result<(Client, ProtocolEvents)> {
     let sender = pipe::Sender::from_owned_fd(to_browser)?;
     let receiver = pipe::Receiver::from_owned_fd(from_browser)?;
@@ -95,12 +109,17 @@ fn connect_within(
     let (events, subscriber) = mpsc::unbounded_channel();
     let shared = Arc::new(Shared {
         state: Mutex::default(),
-        budget: EventBudget::new(max_held_bytes),
+        budget: EventBudget::new(limits.held_bytes),
     });
     tokio::spawn(write_all(sender, messages));
-    let reader = read_all(receiver, Arc::clone(&shared), events, max_message_bytes);
+    let reader = read_all(receiver, Arc::clone(&shared), events, limits.message_bytes);
     tokio::spawn(reader);
-    Ok((Client { shared, outgoing }, subscriber))
+    let client = Client {
+        shared,
+        outgoing,
+        clock,
+    };
+    Ok((client, subscriber))
 }
 
 impl Client {
@@ -123,17 +142,17 @@ impl Client {
     ) -> impl Future<Output = Result<T, CallError>> + Send + use<T> {
         let (sender, receiver) = oneshot::channel();
         let call_id = self.send_call(session, method, params, Some(sender));
-        let shared = Arc::clone(&self.shared);
+        let (shared, clock) = (Arc::clone(&self.shared), Arc::clone(&self.clock));
         async move {
             let id = call_id?;
-            let response = match timeout(deadline, receiver).await {
-                Ok(Ok(Ok(response))) => response,
-                Ok(Ok(Err(CallFailure::Refused(reason)))) => {
+            let response = match clock.timeout(deadline, receiver).await {
+                Some(Ok(Ok(response))) => response,
+                Some(Ok(Err(CallFailure::Refused(reason)))) => {
                     return Err(CallError::Refused { method, reason });
                 }
-                Ok(Ok(Err(CallFailure::Closed(error)))) => return Err(error),
-                Ok(Err(_)) => return Err(CallError::Ended),
-                Err(_) => {
+                Some(Ok(Err(CallFailure::Closed(error)))) => return Err(error),
+                Some(Err(_)) => return Err(CallError::Ended),
+                None => {
                     shared.state.lock().pending.remove(&id);
                     return Err(CallError::TimedOut { method });
                 }

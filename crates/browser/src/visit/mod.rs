@@ -31,6 +31,7 @@ pub async fn visit(
     plan: &VisitPlan,
     observer: &(dyn Fn(VisitEvent<'_>) + Send + Sync),
 ) -> Result<Bundle, VisitError> {
+    browser.wait_for_turn(plan.throttle).await;
     let timeout = plan.deadline + OVERHEAD_DEADLINE;
     let result = tokio::time::timeout(timeout, perform(&mut browser, plan, observer))
         .await
@@ -74,7 +75,8 @@ async fn perform(
     // The clock of a browser that waited for its visit may differ from the system's.
     browser.clock.set_wall_clock();
     // Before the page is opened, so that its threads are known when it is loading.
-    let emulation = CpuEmulation::start(&browser.clock, browser_group, plan.throttle)
+    let turn = browser.turn.take();
+    let emulation = CpuEmulation::start(&browser.clock, browser_group, plan.throttle, turn)
         .map_err(|error| VisitError::Fault(error.to_string()))?;
     let mut page = Page::open(browser, plan).await?;
     page.start_trace().await?;
@@ -90,7 +92,7 @@ async fn perform(
     })
     .await?;
 
-    let scheduling = emulation.finish();
+    let scheduling = emulation.finish_for_good();
 
     page.call::<Value>("Tracing.end", json!({})).await?;
     // The observer may change the conditions in this phase, because nothing is recorded any more.

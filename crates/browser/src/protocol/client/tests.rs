@@ -15,13 +15,13 @@ fn pair() -> (Client, ProtocolEvents, Peer) {
 fn pair_within(max_message_bytes: usize, max_held_bytes: usize) -> (Client, ProtocolEvents, Peer) {
     let (their_read, our_write) = std::io::pipe().unwrap();
     let (our_read, their_write) = std::io::pipe().unwrap();
-    let (client, events) = connect_within(
-        our_write.into(),
-        our_read.into(),
-        max_message_bytes,
-        max_held_bytes,
-    )
-    .unwrap();
+    let clock = Arc::new(PageClock::private().unwrap());
+    let limits = Limits {
+        message_bytes: max_message_bytes,
+        held_bytes: max_held_bytes,
+    };
+    let (client, events) =
+        connect_within(our_write.into(), our_read.into(), clock, limits).unwrap();
     let from_us = pipe::Receiver::from_owned_fd(their_read.into()).unwrap();
     let to_us = pipe::Sender::from_owned_fd(their_write.into()).unwrap();
     (client, events, Peer { from_us, to_us })
