@@ -267,6 +267,17 @@ pub enum CpuEmulationMethod {
     Chromium,
 }
 
+impl CpuEmulationMethod {
+    /// Returns the name in reports and metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Clock => "clock",
+            Self::Pacer => "pacer",
+            Self::Chromium => "chromium",
+        }
+    }
+}
+
 /// CPU contention: the time that the page's main thread was runnable without a core until the page
 /// was interactive. Total Blocking Time and Time to Interactive exclude it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

@@ -9,6 +9,7 @@ use axum::{
     http::{Method, StatusCode},
 };
 use parking_lot::Mutex;
+use plumbline_model::report::CpuEmulationMethod;
 use plumbline_store::{
     DeliveryDepth, LATENCY_BOUNDS_US, LatencyCounts, QueueDepth, StoreLatency, Timestamp,
 };
@@ -35,6 +36,7 @@ struct Counts {
     visits: u64,
     phase_seconds: BTreeMap<String, Histogram>,
     contention: Option<Histogram>,
+    cpu_emulations: BTreeMap<&'static str, u64>,
     run_seconds: Option<Histogram>,
     webhooks: BTreeMap<&'static str, u64>,
 }
@@ -48,6 +50,8 @@ pub struct AuditFigures {
     pub phases: Vec<(String, Duration)>,
     /// The share of the time in which the page's main thread had to wait for a core, 0 to 1.
     pub contention: Option<f64>,
+    /// The way in which the device's processor was emulated.
+    pub cpu_emulation: Option<CpuEmulationMethod>,
     /// The number of page loads.
     pub visits: u32,
     /// The duration of one run with all of its visits; `None` if it is not known, or if the page
@@ -122,6 +126,9 @@ impl Metrics {
                 .run_seconds
                 .get_or_insert_with(|| Histogram::new(PHASE_BOUNDS_S))
                 .record(duration.as_secs_f64());
+        }
+        if let Some(method) = figures.cpu_emulation {
+            *counts.cpu_emulations.entry(method.as_str()).or_default() += 1;
         }
         if let Some(share) = figures.contention {
             counts
@@ -272,6 +279,12 @@ impl Text {
         self.head("plumbline_audit_run_seconds", "histogram", help);
         if let Some(histogram) = &counts.run_seconds {
             self.histogram("plumbline_audit_run_seconds", "", histogram);
+        }
+        let help = "Measured audits by the way in which the device's processor was emulated.";
+        self.head("plumbline_cpu_emulations_total", "counter", help);
+        for (method, count) in &counts.cpu_emulations {
+            let label = format!("method=\"{method}\"");
+            self.line("plumbline_cpu_emulations_total", &label, *count as f64);
         }
         let help = "Share of a visit in which the page's main thread waited for a core.";
         self.head("plumbline_contention_share", "histogram", help);

@@ -487,6 +487,7 @@ fn figures(report: &Report) -> AuditFigures {
             })
             .collect(),
         contention: cpu.contention.map(|contention| contention.share),
+        cpu_emulation: cpu.emulation.filter(|_| report.error.is_none()),
         visits: cpu.visits,
         run_duration: None,
     }

@@ -3,6 +3,7 @@
 use std::sync::{Arc, atomic::Ordering};
 use std::time::Duration;
 
+use plumbline_model::report::CpuEmulationMethod;
 use plumbline_server::{AuditFigures, BrowserCounts, Metrics};
 
 use crate::rig::{Rig, failure, get, order, start};
@@ -58,6 +59,7 @@ async fn the_metrics_have_outcomes_and_phases_of_audits_and_counts_of_browsers()
             outcome: outcome.to_owned(),
             phases: vec![("loading".to_owned(), Duration::from_millis(8500))],
             contention,
+            cpu_emulation: contention.and(Some(CpuEmulationMethod::Clock)),
             visits: 3,
             run_duration: None,
         });
@@ -73,6 +75,7 @@ async fn the_metrics_have_outcomes_and_phases_of_audits_and_counts_of_browsers()
         "plumbline_audit_phase_seconds_sum{phase=\"loading\"} 17",
         "plumbline_audit_phase_seconds_count{phase=\"loading\"} 2",
         "plumbline_contention_share_count 1",
+        "plumbline_cpu_emulations_total{method=\"clock\"} 1",
         "plumbline_audit_faults_total 1",
         "plumbline_audits_handed_back_total 1",
         "plumbline_browsers_total{what=\"started\"} 7",
