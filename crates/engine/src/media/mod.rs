@@ -1,5 +1,6 @@
 //! The computation of the report media of a visit.
 
+mod critical_path;
 mod film;
 mod full_page;
 mod main_thread;
@@ -14,6 +15,7 @@ use serde::Deserialize;
 
 use crate::facts::{DeviceWork, Facts, LargestContent};
 use crate::metrics::Measured;
+use crate::replay::Graph;
 
 /// The time that charts show after the last event. An idle page is observed for five seconds more.
 const TAIL_MS: f64 = 400.0;
@@ -58,6 +60,15 @@ pub(crate) fn of(facts: &Facts) -> Option<ReportMedia> {
         + TAIL_MS;
     let (film, pictures) = film::film(&trace, end_ms, &marks);
     requests.iter_mut().for_each(requests::round);
+    let paint = largest.as_ref().and_then(|largest| largest.paint.as_ref());
+    let critical_path = match (facts.get::<Graph>(), paint) {
+        (Ok(graph), Some(paint)) => {
+            let image = largest.as_ref().and_then(|largest| largest.image.as_ref());
+            let (resources, origin_us) = (&trace.resources.all, trace.navigation.time_origin_us);
+            critical_path::critical_path(&graph, resources, origin_us, paint.ts_us, image)
+        }
+        _ => Vec::new(),
+    };
     Some(ReportMedia {
         format: FORMAT,
         marks: Marks {
@@ -77,6 +88,7 @@ pub(crate) fn of(facts: &Facts) -> Option<ReportMedia> {
         screenshot_css_width: css_width(bundle),
         full_page: full_page::full_page(bundle),
         main_thread: main_thread::main_thread(&trace, &work, end_ms),
+        critical_path,
     })
 }
 

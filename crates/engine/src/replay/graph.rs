@@ -75,6 +75,17 @@ impl Graph {
         Some(graph)
     }
 
+    /// Returns a graph whose first node is the document.
+    #[cfg(test)]
+    pub(crate) fn with_nodes(nodes: Vec<GraphNode>) -> Self {
+        Self {
+            nodes,
+            root: 0,
+            document: 0,
+            by_id: HashMap::new(),
+        }
+    }
+
     pub(crate) fn by_id(&self, id: &str) -> Option<usize> {
         self.by_id.get(id).copied()
     }

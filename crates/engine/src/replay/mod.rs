@@ -21,7 +21,9 @@ use std::rc::Rc;
 use plumbline_model::report::Conditions;
 use plumbline_trace::{Milestone, Trace};
 
-pub(crate) use graph::Graph;
+#[cfg(test)]
+pub(crate) use graph::NodeKind;
+pub(crate) use graph::{Graph, GraphNode};
 use network::ReplayNetwork;
 use simulate::SimulatedRun;
 

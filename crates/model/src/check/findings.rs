@@ -38,6 +38,9 @@ pub struct Row {
     /// The parts that the row consists of, in the same columns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sub_rows: Vec<Row>,
+    /// Whether the row stands out, for instance because it is on the longest chain of requests.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_marked: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -96,7 +99,7 @@ impl Row {
     pub fn new(cells: impl IntoIterator<Item = Cell>) -> Self {
         Self {
             cells: cells.into_iter().collect(),
-            sub_rows: Vec::new(),
+            ..Self::default()
         }
     }
 

@@ -37,6 +37,8 @@ pub struct ReportMedia {
     #[serde(rename = "wholePage")]
     pub full_page: Option<FullPageScreenshot>,
     pub main_thread: MainThread,
+    /// The steps that the largest content waited for, in order of time; empty if unknown.
+    pub critical_path: Vec<PathStep>,
     /// Requests and bytes by type of resource, the largest first.
     pub by_type: Vec<RequestTotals>,
     /// Requests and bytes by host, the largest first.
@@ -51,6 +53,36 @@ pub struct Marks {
     pub lcp_ms: Option<f64>,
     pub dom_content_loaded_ms: Option<f64>,
     pub load_ms: Option<f64>,
+}
+
+/// A step on the way to the paint of the largest content.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PathStep {
+    pub kind: PathStepKind,
+    pub start_ms: f64,
+    pub end_ms: f64,
+    /// The URL of the request or of the evaluated script; empty if there is none.
+    pub url: String,
+}
+
+/// The kind of a step on the way to a paint.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum PathStepKind {
+    /// A connection is made, or a free one is awaited.
+    Connection,
+    /// The server is awaited.
+    Server,
+    /// A response is received.
+    Download,
+    /// A script runs.
+    Evaluation,
+    /// The document is parsed, laid out or painted.
+    Rendering,
+    /// Nothing of this is known: a request or task that has not begun yet is awaited.
+    #[default]
+    Waiting,
 }
 
 /// One frame of the filmstrip.

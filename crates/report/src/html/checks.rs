@@ -91,8 +91,10 @@ pub(super) struct TableView {
 }
 
 pub(super) struct RowView {
-    /// Whether the row is part of the row above it.
-    pub(super) is_sub: bool,
+    /// How many rows this one is a part of, at most [`MAX_SHOWN_DEPTH`].
+    pub(super) depth: usize,
+    /// Whether the row stands out.
+    pub(super) is_marked: bool,
     pub(super) cells: Vec<CellView>,
 }
 
@@ -140,6 +142,12 @@ pub(super) struct ElementView {
 
 /// The most items listed per check; the JSON export has all of them.
 pub(super) const MAX_ITEMS: usize = 20;
+
+/// The most rows of a table with nested rows.
+const MAX_ROWS: usize = 200;
+
+/// The depth from which nested rows are not indented further.
+const MAX_SHOWN_DEPTH: usize = 6;
 
 /// The metrics that checks can be filtered by.
 const FILTERS: [(&str, &str); 5] = [
@@ -355,7 +363,8 @@ fn details_views(details: &Details, page: &ShownPage) -> Vec<DetailsView> {
 
 fn plain_table(columns: &[&str], rows: Vec<Vec<CellView>>) -> TableView {
     let row = |cells: Vec<CellView>| RowView {
-        is_sub: false,
+        depth: 0,
+        is_marked: false,
         cells,
     };
     TableView {
@@ -371,9 +380,7 @@ fn typed_table(findings: &Findings, page: &ShownPage) -> TableView {
     let is_number = |unit: Unit| matches!(unit, Unit::Bytes | Unit::Ms | Unit::Number);
     let mut rows = Vec::new();
     for row in findings.rows.iter().take(MAX_ITEMS) {
-        rows.push(typed_row(row, false, page));
-        let subs = row.sub_rows.iter().take(MAX_ITEMS);
-        rows.extend(subs.map(|sub| typed_row(sub, true, page)));
+        add_rows(row, 0, page, &mut rows);
     }
     let column = |column: &Column| (column.label.clone(), is_number(column.unit));
     TableView {
@@ -382,7 +389,18 @@ fn typed_table(findings: &Findings, page: &ShownPage) -> TableView {
     }
 }
 
-fn typed_row(row: &Row, is_sub: bool, page: &ShownPage) -> RowView {
+/// Adds a row and the rows that it consists of.
+fn add_rows(row: &Row, depth: usize, page: &ShownPage, rows: &mut Vec<RowView>) {
+    if rows.len() >= MAX_ROWS {
+        return;
+    }
+    rows.push(typed_row(row, depth, page));
+    for sub in row.sub_rows.iter().take(MAX_ITEMS) {
+        add_rows(sub, depth + 1, page, rows);
+    }
+}
+
+fn typed_row(row: &Row, depth: usize, page: &ShownPage) -> RowView {
     let cell = |cell: &Cell| match cell {
         Cell::Text(text) => CellView::text(text),
         Cell::Url(url) => CellView::link(Link::new(url, page.url)),
@@ -400,7 +418,8 @@ fn typed_row(row: &Row, is_sub: bool, page: &ShownPage) -> RowView {
         Cell::Nothing => CellView::default(),
     };
     RowView {
-        is_sub,
+        depth: depth.min(MAX_SHOWN_DEPTH),
+        is_marked: row.is_marked,
         cells: row.cells.iter().map(cell).collect(),
     }
 }

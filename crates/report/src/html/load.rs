@@ -1,6 +1,8 @@
 //! The load of a page: waterfall, main-thread activity, and page weight.
 
-use plumbline_model::media::{Marks, ReportMedia, RequestEntry, RequestTotals, WORK_KINDS};
+use plumbline_model::media::{
+    Marks, PathStep, PathStepKind, ReportMedia, RequestEntry, RequestTotals, WORK_KINDS,
+};
 
 use super::charts::{self, Axis};
 use super::figures::{bytes, coordinate, count, ms};
@@ -45,6 +47,87 @@ pub(super) struct WorkView {
     pub(super) class: &'static str,
     pub(super) name: &'static str,
     pub(super) ms: String,
+}
+
+/// The steps that the largest content waited for.
+pub(super) struct PathView {
+    /// The strip as SVG.
+    pub(super) strip: String,
+    /// The class, name and total time of each kind of step.
+    pub(super) totals: Vec<WorkView>,
+    pub(super) steps: Vec<StepView>,
+    pub(super) end: String,
+}
+
+pub(super) struct StepView {
+    pub(super) class: &'static str,
+    pub(super) name: &'static str,
+    pub(super) start: String,
+    pub(super) duration: String,
+    pub(super) file: String,
+    pub(super) url: String,
+}
+
+/// The kinds of steps with their classes and names.
+const STEP_KINDS: [(PathStepKind, &str, &str); 6] = [
+    (PathStepKind::Connection, "c", "Connection"),
+    (PathStepKind::Server, "w", "Server"),
+    (PathStepKind::Download, "r", "Download"),
+    (PathStepKind::Evaluation, "script", "Script evaluation"),
+    (PathStepKind::Rendering, "paint", "Rendering"),
+    (PathStepKind::Waiting, "q", "Waiting"),
+];
+
+fn class_and_name(kind: PathStepKind) -> (&'static str, &'static str) {
+    let found = STEP_KINDS.iter().find(|(other, ..)| *other == kind);
+    found.map_or(("q", "Waiting"), |(_, class, name)| (class, name))
+}
+
+/// Returns the steps that the largest content waited for, or `None` if they are unknown.
+pub(super) fn critical_path(steps: &[PathStep]) -> Option<PathView> {
+    let end_ms = steps.last()?.end_ms;
+    let length_ms = |step: &PathStep| step.end_ms - step.start_ms;
+    let totals = STEP_KINDS.iter().filter_map(|(kind, class, name)| {
+        let of_kind = steps.iter().filter(|step| step.kind == *kind);
+        let total_ms: f64 = of_kind.map(length_ms).sum();
+        (total_ms >= 0.5).then(|| WorkView {
+            class,
+            name,
+            ms: ms(total_ms),
+        })
+    });
+    let totals: Vec<WorkView> = totals.collect();
+    let texts = totals
+        .iter()
+        .map(|total| format!("{} {}", total.name, total.ms));
+    let aria_label = texts.collect::<Vec<_>>().join(", ");
+    let parts = steps.iter().map(|step| {
+        let (class, _) = class_and_name(step.kind);
+        (class, step.start_ms, step.end_ms)
+    });
+    Some(PathView {
+        strip: charts::strip(parts, end_ms, &aria_label),
+        totals,
+        steps: steps
+            .iter()
+            .map(|step| {
+                let (class, name) = class_and_name(step.kind);
+                StepView {
+                    class,
+                    name,
+                    start: ms(step.start_ms),
+                    duration: ms(length_ms(step)),
+                    file: if step.url.is_empty() {
+                        String::new()
+                    } else {
+                        last_part(&step.url)
+                    },
+                    url: step.url.clone(),
+                }
+            })
+            .collect(),
+        end: ms(end_ms),
+    })
 }
 
 /// A request in the waterfall.

@@ -12,7 +12,7 @@ use super::field::{FieldView, field_view};
 use super::figures::date;
 use super::film::{self, FilmTimes, FilmView};
 use super::fixes::{Fix, fixes};
-use super::load::{self, ShareView, WaterfallView};
+use super::load::{self, PathView, ShareView, WaterfallView};
 use super::pictures::PictureSource;
 use super::summary::{FractionView, MetricCard, Ring, cards, fractions, headline, rings};
 use super::{HtmlError, environment};
@@ -60,6 +60,7 @@ struct ReportTemplate<'a> {
     film: Option<FilmView>,
     fixes: Vec<Fix>,
     categories: Vec<CategoryView>,
+    critical_path: Option<PathView>,
     waterfall: Option<WaterfallView>,
     types: Vec<ShareView>,
     hosts: Vec<ShareView>,
@@ -179,6 +180,7 @@ fn template<'a>(page: &'a ReportPage<'a>) -> ReportTemplate<'a> {
         definitions: screenshots.definitions(),
         film,
         outline,
+        critical_path: media.and_then(|media| load::critical_path(&media.critical_path)),
         waterfall: media.map(load::waterfall),
         types: media.map_or_else(Vec::new, |media| load::shares(&media.by_type)),
         hosts: media.map_or_else(Vec::new, |media| load::shares(&media.by_host)),

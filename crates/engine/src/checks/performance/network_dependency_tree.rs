@@ -58,7 +58,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         ("transferSize", "Transferred", Unit::Bytes),
         ("navStartToEndTime", "Time to finish", Unit::Ms),
     ])
-    .rows([tree.row(root, document.start_us, MAX_DEPTH)]);
+    .rows([tree.row(root, document.start_us, MAX_DEPTH, true)]);
     let candidates = candidates(facts, &trace, document);
     let mut details: Vec<Details> = vec![chains.into()];
     let preconnected = preconnected(&trace, document, &candidates);
@@ -154,23 +154,30 @@ impl<'a> Tree<'a> {
         self.children.get(&of).map_or(&[], Vec::as_slice)
     }
 
-    fn row(&self, at: usize, start_us: f64, depth_below: usize) -> Row {
+    /// Returns the row of a request and its children. Those of the longest chain are marked.
+    fn row(&self, at: usize, start_us: f64, depth_below: usize, is_longest: bool) -> Row {
         let resource = &self.resources[at];
         let mut children = match depth_below {
             0 => Vec::new(),
             _ => self.children(at).to_vec(),
         };
         children.sort_by(|a, b| self.until_us[*b].total_cmp(&self.until_us[*a]));
-        Row::new([
+        let children = children.into_iter().enumerate().map(|(index, child)| {
+            // The request that ends last is the first child.
+            let ends_later = self.until_us[child] > resource.notified_us;
+            let is_longest = is_longest && index == 0 && ends_later;
+            self.row(child, start_us, depth_below - 1, is_longest)
+        });
+        let row = Row::new([
             Cell::url(&resource.url),
             Cell::Bytes(resource.transfer_bytes() as f64),
             Cell::Ms(((resource.notified_us - start_us) / 1000.0).round()),
         ])
-        .with(
-            children
-                .into_iter()
-                .map(|child| self.row(child, start_us, depth_below - 1)),
-        )
+        .with(children);
+        Row {
+            is_marked: is_longest,
+            ..row
+        }
     }
 }
 

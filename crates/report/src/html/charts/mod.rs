@@ -6,6 +6,7 @@ mod curve;
 mod field;
 mod main_thread;
 mod ring;
+mod strip;
 mod waterfall;
 
 pub use axis::{Axis, WIDTH};
@@ -13,4 +14,5 @@ pub(super) use curve::curve;
 pub(super) use field::distribution;
 pub(super) use main_thread::main_thread;
 pub(super) use ring::{fraction_ring, ring};
+pub(super) use strip::strip;
 pub use waterfall::{bar, has_unknown_phases};
