@@ -11,6 +11,7 @@
 
 pub mod category;
 pub mod check;
+pub mod comparison;
 pub mod field;
 pub mod media;
 pub mod report;

@@ -101,7 +101,8 @@ pub fn spread(runs: &[Report], requested: u32, chosen: usize) -> Runs {
     }
 }
 
-fn figure(run: &Report, name: &str) -> Option<f64> {
+/// Returns a figure of a run by its short name.
+pub(crate) fn figure(run: &Report, name: &str) -> Option<f64> {
     let metric = |metric: Option<crate::report::Metric>| metric.map(|metric| metric.value);
     let metrics = run.metrics.as_ref();
     let score = |score: Option<u8>| score.map(f64::from);
@@ -145,7 +146,7 @@ fn standard_deviation(values: &[f64]) -> Option<f64> {
 }
 
 /// Returns the median: the mean of the two middle values for an even number.
-fn median(mut values: Vec<f64>) -> Option<f64> {
+pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
     match values.len() {

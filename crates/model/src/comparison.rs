@@ -1,0 +1,345 @@
+//! Fair comparisons of two pages: figures of visits that were made in turn, and whether they
+//! differ.
+//!
+//! Visits are made in pairs, one of each page, so that a host that becomes faster or slower affects
+//! both. The differences within the pairs are tested by Student's t at a few numbers of pairs. The
+//! confidence of each test is so high that all of them together show a difference between equal
+//! pages in at most 2 of 100 comparisons, for each figure.
+
+use serde::{Deserialize, Serialize};
+
+use crate::report::Report;
+use crate::runs::{figure, median};
+
+/// The most pairs of visits of one comparison.
+pub const MAX_PAIRS: usize = 10;
+
+/// The confidence level of the interval of a difference.
+pub const LEVEL: f64 = 0.9;
+
+/// A number of pairs at which the differences are tested.
+struct Test {
+    pairs: usize,
+    /// The quantile of Student's t beyond which a difference is shown. The probabilities of the
+    /// tests, 0.1, 0.3, 0.6 and 1 per cent, add up to 2 per cent.
+    t: f64,
+    /// The quantile for an interval of the level [`LEVEL`].
+    t_of_interval: f64,
+}
+
+const TESTS: [Test; 4] = [
+    test(4, 12.924, 2.353),
+    test(6, 5.376, 2.015),
+    test(8, 3.887, 1.895),
+    test(10, 3.250, 1.833),
+];
+
+const fn test(pairs: usize, t: f64, t_of_interval: f64) -> Test {
+    Test {
+        pairs,
+        t,
+        t_of_interval,
+    }
+}
+
+/// A figure that is compared.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Compared {
+    name: &'static str,
+    scale: Scale,
+    /// The difference below which two pages count as equal, as a fraction or in units of the figure.
+    negligible: f64,
+    higher_is_better: bool,
+}
+
+/// The way in which a difference is expressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scale {
+    /// As a fraction of the first page's value.
+    Relative,
+    /// In units of the figure, which may be 0.
+    Absolute,
+}
+
+const COMPARED: [Compared; 7] = [
+    Compared {
+        name: "performance",
+        scale: Scale::Absolute,
+        negligible: 0.5,
+        higher_is_better: true,
+    },
+    time("fcp"),
+    time("lcp"),
+    time("si"),
+    Compared {
+        name: "tbt",
+        scale: Scale::Absolute,
+        negligible: 10.0,
+        higher_is_better: false,
+    },
+    Compared {
+        name: "cls",
+        scale: Scale::Absolute,
+        negligible: 0.002,
+        higher_is_better: false,
+    },
+    time("tti"),
+];
+
+const fn time(name: &'static str) -> Compared {
+    Compared {
+        name,
+        scale: Scale::Relative,
+        negligible: 0.01,
+        higher_is_better: false,
+    }
+}
+
+/// The result of a comparison of two pages.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Comparison {
+    /// The number of visits of each page.
+    pub pairs: usize,
+    pub figures: Vec<ComparedFigure>,
+}
+
+/// The answer for one figure: the second page relative to the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Answer {
+    Faster,
+    Slower,
+    NoDifferenceShown,
+}
+
+/// One figure of both pages.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ComparedFigure {
+    /// The short name, such as `lcp`, or `performance` for the score.
+    pub name: String,
+    /// The medians of the two pages.
+    pub medians: [f64; 2],
+    /// The difference of the second page from the first: a fraction if `is_relative`, else in units
+    /// of the figure.
+    pub shift: f64,
+    pub is_relative: bool,
+    /// The interval of the shift.
+    pub interval: Interval,
+    pub answer: Answer,
+}
+
+/// A confidence interval.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Interval {
+    pub low: f64,
+    pub high: f64,
+    /// The confidence level.
+    pub level: f64,
+    /// The data that the interval is computed from.
+    pub basis: String,
+}
+
+impl Comparison {
+    /// Compares pages by pairs of reports, of which there must be a number at which differences are
+    /// tested; returns `None` otherwise.
+    pub fn of(pairs: &[[Report; 2]]) -> Option<Self> {
+        let test = TESTS.iter().find(|test| test.pairs == pairs.len())?;
+        let figures = COMPARED.iter().filter_map(|compared| {
+            let values = pairs.iter().map(|pair| {
+                let [first, second] = pair;
+                Some([
+                    figure(first, compared.name)?,
+                    figure(second, compared.name)?,
+                ])
+            });
+            // A figure that a visit lacks cannot be compared.
+            let values: Option<Vec<[f64; 2]>> = values.collect();
+            compared.compare(&values?, test)
+        });
+        Some(Self {
+            pairs: pairs.len(),
+            figures: figures.collect(),
+        })
+    }
+
+    /// Returns whether further pairs are not needed: each figure differs, or any difference is so
+    /// small that it does not matter.
+    pub fn is_decided(&self) -> bool {
+        let is_decided = |figure: &ComparedFigure| {
+            figure.answer != Answer::NoDifferenceShown || figure.is_surely_negligible()
+        };
+        self.pairs >= MAX_PAIRS || self.figures.iter().all(is_decided)
+    }
+
+    /// Returns the answers that at least one figure has, without those that show no difference.
+    pub fn shows(&self, answer: Answer) -> bool {
+        self.figures.iter().any(|figure| figure.answer == answer)
+    }
+}
+
+impl ComparedFigure {
+    /// Returns whether the whole interval is within twice the difference that counts as none.
+    fn is_surely_negligible(&self) -> bool {
+        let compared = COMPARED.iter().find(|compared| compared.name == self.name);
+        let limit = compared.map_or(0.0, |compared| 2.0 * compared.negligible);
+        self.interval.low.abs() <= limit && self.interval.high.abs() <= limit
+    }
+}
+
+impl Compared {
+    fn compare(self, values: &[[f64; 2]], test: &Test) -> Option<ComparedFigure> {
+        let difference = |[first, second]: &[f64; 2]| match self.scale {
+            Scale::Absolute => Some(second - first),
+            Scale::Relative => (*first > 0.0 && *second > 0.0).then(|| (second / first).ln()),
+        };
+        let differences: Option<Vec<f64>> = values.iter().map(difference).collect();
+        let differences = differences?;
+        let count = differences.len() as f64;
+        let mean = differences.iter().sum::<f64>() / count;
+        let squares = differences.iter().map(|it| (it - mean) * (it - mean));
+        let error = (squares.sum::<f64>() / (count - 1.0) / count).sqrt();
+        let shown = |shift: f64| match self.scale {
+            Scale::Absolute => shift,
+            // Differences of logarithms are ratios.
+            Scale::Relative => shift.exp() - 1.0,
+        };
+        let shift = shown(mean);
+        let is_shown = mean.abs() > test.t * error && shift.abs() >= self.negligible;
+        let answer = match (is_shown, (shift > 0.0) == self.higher_is_better) {
+            (false, _) => Answer::NoDifferenceShown,
+            (true, true) => Answer::Faster,
+            (true, false) => Answer::Slower,
+        };
+        let of_page = |page: usize| median(values.iter().map(|pair| pair[page]).collect());
+        Some(ComparedFigure {
+            name: self.name.to_owned(),
+            medians: [of_page(0)?, of_page(1)?],
+            shift,
+            is_relative: self.scale == Scale::Relative,
+            interval: Interval {
+                low: shown(mean - test.t_of_interval * error),
+                high: shown(mean + test.t_of_interval * error),
+                level: LEVEL,
+                basis: "pairs of visits".to_owned(),
+            },
+            answer,
+        })
+    }
+}
+
+/// Returns whether the second page is visited first in a pair: the order alternates, so that a
+/// steady change of the host's speed affects both pages equally.
+pub fn is_second_first(pair: usize) -> bool {
+    pair % 2 == 1
+}
+
+/// Returns whether differences are tested after this number of pairs.
+pub fn is_tested_after(pairs: usize) -> bool {
+    TESTS.iter().any(|test| test.pairs == pairs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LCP: Compared = time("lcp");
+    const TBT: Compared = COMPARED[4];
+    const SCORE: Compared = COMPARED[0];
+
+    fn compare(compared: Compared, values: &[[f64; 2]]) -> ComparedFigure {
+        let test = TESTS.iter().find(|test| test.pairs == values.len());
+        compared.compare(values, test.unwrap()).unwrap()
+    }
+
+    /// Returns pseudo-random numbers between -1 and 1.
+    fn noise(seed: u64) -> impl Iterator<Item = f64> {
+        let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+        std::iter::repeat_with(move || {
+            // xorshift64
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+        })
+    }
+
+    /// Returns the answer of a comparison that ends as soon as a difference is shown.
+    fn answer(seed: u64, slowdown: f64) -> Answer {
+        let mut noise = noise(seed);
+        let mut next = || 1.0 + 0.04 * noise.next().unwrap();
+        let mut values = Vec::new();
+        for test in &TESTS {
+            while values.len() < test.pairs {
+                values.push([2000.0 * next(), 2000.0 * slowdown * next()]);
+            }
+            let figure = compare(LCP, &values);
+            if figure.answer != Answer::NoDifferenceShown {
+                return figure.answer;
+            }
+        }
+        Answer::NoDifferenceShown
+    }
+
+    #[test]
+    fn equal_pages_show_a_difference_in_at_most_two_of_a_hundred_comparisons() {
+        let shown = (1..=2000).filter(|seed| answer(*seed, 1.0) != Answer::NoDifferenceShown);
+        let shown = shown.count();
+        assert!(shown <= 40, "{shown} of 2000");
+    }
+
+    #[test]
+    fn a_page_that_is_five_per_cent_slower_is_found() {
+        // The values of one page vary by 2.3 per cent (standard deviation).
+        let found = (1..=500).filter(|seed| answer(*seed, 1.05) == Answer::Slower);
+        let found = found.count();
+        assert!(found >= 450, "{found} of 500");
+    }
+
+    #[test]
+    fn a_higher_time_is_slower_and_a_higher_score_faster() {
+        let values = [
+            [1000.0, 1200.0],
+            [1010.0, 1190.0],
+            [990.0, 1205.0],
+            [1000.0, 1210.0],
+        ];
+        let slower = compare(LCP, &values);
+        assert_eq!(slower.answer, Answer::Slower);
+        assert!((slower.shift - 0.2).abs() < 0.02, "{}", slower.shift);
+        assert!(slower.interval.low < slower.shift && slower.shift < slower.interval.high);
+        assert_eq!(slower.medians, [1000.0, 1202.5]);
+        let values = values.map(|[first, second]| [second, first]);
+        assert_eq!(compare(LCP, &values).answer, Answer::Faster);
+        let scores = [[80.0, 90.0], [81.0, 90.0], [80.0, 91.0], [80.0, 90.0]];
+        assert_eq!(compare(SCORE, &scores).answer, Answer::Faster);
+    }
+
+    #[test]
+    fn a_figure_without_variation_and_difference_is_equal() {
+        let figure = compare(TBT, &[[0.0, 0.0]; 4]);
+        assert_eq!(figure.answer, Answer::NoDifferenceShown);
+        assert!(figure.is_surely_negligible());
+        let figure = compare(LCP, &[[1000.0, 1000.0]; 4]);
+        assert!(figure.is_surely_negligible());
+    }
+
+    #[test]
+    fn a_difference_that_does_not_matter_is_not_shown() {
+        let figure = compare(LCP, &[[1000.0, 1001.0]; 4]);
+        assert_eq!(figure.answer, Answer::NoDifferenceShown);
+        let figure = compare(LCP, &[[1000.0, 1050.0]; 4]);
+        assert_eq!(figure.answer, Answer::Slower);
+    }
+
+    #[test]
+    fn the_pages_take_turns_in_being_first() {
+        let order: Vec<bool> = (0..4).map(is_second_first).collect();
+        assert_eq!(order, [false, true, false, true]);
+        let tested: Vec<usize> = (0..=12).filter(|pairs| is_tested_after(*pairs)).collect();
+        assert_eq!(tested, [4, 6, 8, 10]);
+        assert_eq!(tested.last(), Some(&MAX_PAIRS));
+    }
+}
