@@ -110,6 +110,45 @@ async fn the_form_is_prefilled_by_the_query() {
 }
 
 #[tokio::test]
+async fn the_network_of_the_form_follows_the_device_and_presets_choose_both() {
+    let rig = Rig::with_pages().await;
+    let cookie = sign_in(&rig, &rig.key).await;
+    let start = rig.browse(&get("/").header("Cookie", &cookie)).await;
+    for part in [
+        r#"<optgroup label="Phones"><option value="mobile" selected>"#,
+        r#"<optgroup label="Tablets"><option value="ipad102">"#,
+        r#"<optgroup label="Desktops and laptops"><option value="desktop">"#,
+        r#"<option value="" selected>Follows the device</option>"#,
+        r#"<optgroup label="Mobile networks">"#,
+        r#"<optgroup label="Fixed lines and Wi-Fi"><option value="fiber">"#,
+        r#"name="preset" value="lighthouse-desktop">Lighthouse desktop</button>"#,
+    ] {
+        assert!(start.text().contains(part), "{part}");
+    }
+    for (choice, device, network) in [
+        ("device=mobile&network=", "mobile", "mobileSlow4g"),
+        (
+            "device=macbookPro16&network=",
+            "macbookPro16",
+            "desktopDense4G",
+        ),
+        ("device=macbookPro16&network=dsl", "macbookPro16", "dsl"),
+        (
+            "device=pixel&network=dsl&preset=lighthouse-desktop",
+            "desktop",
+            "desktopDense4G",
+        ),
+    ] {
+        let order = format!("url=example.com&location=eu&{choice}");
+        let request = form("/audits", &order).header("Cookie", &cookie);
+        let started = rig.browse(&request).await;
+        assert_eq!(started.status, 303, "{}", started.text());
+        let order = rig.lease().await.order;
+        assert_eq!((&*order.device, &*order.network), (device, network));
+    }
+}
+
+#[tokio::test]
 async fn the_start_page_shows_why_an_audit_is_refused() {
     let rig = Rig::with_pages().await;
     let cookie = sign_in(&rig, &rig.key).await;
