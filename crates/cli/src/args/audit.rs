@@ -35,6 +35,9 @@ pub struct AuditArgs {
     /// Number of runs; the median run is reported
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_RUNS))]
     pub runs: u32,
+    /// Visit the page exactly once per run, even if the machine was busy or the score is uncertain
+    #[arg(long)]
+    pub quick: bool,
     /// Measure the page also if the server responds with status 400 or above
     #[arg(long)]
     pub allow_error_status: bool,

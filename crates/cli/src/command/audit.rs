@@ -38,7 +38,8 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
     let has_allowed_targets = !args.targets.allow_target.is_empty();
     let mut targets = TargetSettings::resolve(args.targets, args.agent_location)?;
     let field = FieldSettings::resolve(&args.field, &targets)?;
-    let options = visit_options::resolve(args.state, args.allow_error_status)?;
+    let mut options = visit_options::resolve(args.state, args.allow_error_status)?;
+    options.quick |= args.quick;
     let (device, network) = choose(args.choice, &targets.catalog);
     let order = Order {
         url: with_scheme(&args.url).map_or(args.url, String::from),

@@ -9,7 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use plumbline_catalog::{Catalog, FormFactor, NetworkKind};
-use plumbline_seam::{Order, with_scheme};
+use plumbline_seam::{Order, VisitOptions, with_scheme};
 
 use super::audit_list::{AuditRow, PastAudit, audit_rows};
 use super::cookies::Cookies;
@@ -19,8 +19,12 @@ use super::parts as page_parts;
 use super::session::{Visitor, see_other, with_status_of};
 use super::{page_rate, sign_in};
 use crate::{
-    api::request_body::AuditRequest, auth::Starter, errors::Failure,
-    request_context::RequestContext, start, state::SharedState,
+    api::request_body::{AuditRequest, MAX_RUNS},
+    auth::Starter,
+    errors::Failure,
+    request_context::RequestContext,
+    start,
+    state::SharedState,
 };
 
 /// The cookie with the last device, network and location.
@@ -49,6 +53,9 @@ struct StartForm {
     /// The id of the network; empty for the network that follows the device.
     network: String,
     location: String,
+    /// The number of runs, as it was typed.
+    runs: String,
+    quick: bool,
 }
 
 /// Choices of a list that are shown under one heading.
@@ -64,6 +71,10 @@ struct Choice<'a> {
 }
 
 impl StartPage {
+    fn max_runs(&self) -> u32 {
+        MAX_RUNS
+    }
+
     fn device_groups(&self) -> Vec<ChoiceGroup<'_>> {
         let groups = FormFactor::ALL.into_iter().map(|form_factor| {
             let devices = self.catalog.devices().iter();
@@ -161,6 +172,10 @@ fn prefilled(
     if let Some(id) = query(parts, "location")?.filter(|id| catalog.location(id).is_some()) {
         form.location = id;
     }
+    if let Some(runs) = query(parts, "runs")? {
+        form.runs = runs;
+    }
+    form.quick = query(parts, "quick")?.is_some_and(|value| value == "true");
     Ok(form)
 }
 
@@ -178,6 +193,8 @@ fn last_choice(service: &SharedState, headers: &HeaderMap) -> StartForm {
         device: pick(&|id| catalog.device(id).is_some(), "mobile"),
         network: pick(&|id| catalog.network(id).is_some(), ""),
         location: pick(&|id| catalog.location(id).is_some(), "us-tx"),
+        runs: "1".to_owned(),
+        quick: false,
     }
 }
 
@@ -193,6 +210,8 @@ pub(crate) async fn start(
         device: fields.take("device"),
         network: fields.take("network"),
         location: fields.take("location"),
+        runs: fields.take("runs"),
+        quick: fields.take("quick") == "true",
     };
     if let Some(preset) = service.app.catalog.preset(&fields.take("preset")) {
         form.device = preset.device.to_owned();
@@ -234,15 +253,23 @@ async fn accept(
         device: form.device.clone(),
         network,
         location: form.location.clone(),
-        options: plumbline_seam::VisitOptions::default(),
+        options: VisitOptions {
+            quick: form.quick,
+            ..VisitOptions::default()
+        },
     });
+    // A form without the field is one of an earlier version; another text is an invalid number.
+    let runs = match form.runs.trim() {
+        "" => 1,
+        text => text.parse().unwrap_or(0),
+    };
     let starter = Starter {
         key_id: visitor.key_id.clone(),
         account_id: visitor.account_id.clone(),
         // The headers of a page do not describe the limit of starts.
         context: RequestContext::default(),
     };
-    let request = request.validate(&service.app)?;
+    let request = request.with_runs(runs).validate(&service.app)?;
     start::start(service, &starter, request, None).await
 }
 
@@ -260,6 +287,7 @@ fn problem_text(failure: &Failure) -> &'static str {
         Failure::InvalidUrl(_) => {
             "This URL cannot be audited. Enter the public http or https URL of a page."
         }
+        Failure::InvalidRuns(_) => "Choose between 1 and 9 runs.",
         Failure::TooManyUnfinished => {
             "Too many of your audits are waiting. Try again when some of them have finished."
         }
@@ -311,6 +339,8 @@ mod tests {
                 device: EVIL.to_owned(),
                 network: EVIL.to_owned(),
                 location: EVIL.to_owned(),
+                runs: EVIL.to_owned(),
+                quick: true,
             },
             credits: 1,
             past: audit_rows(&[past]),
