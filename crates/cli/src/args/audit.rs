@@ -139,6 +139,17 @@ pub struct DoctorArgs {
     /// Directory with catalog files that replace the built-in ones
     #[arg(long, env = "PLUMBLINE_CATALOG", value_name = "DIR")]
     pub catalog: Option<PathBuf>,
+    /// The page by which outgoing connections are checked
+    #[arg(long, value_name = "URL", default_value = "https://example.com/")]
+    pub check_url: String,
+    /// API key of the Chrome UX Report, whose form is checked
+    #[arg(
+        long,
+        env = "PLUMBLINE_CRUX_KEY",
+        hide_env_values = true,
+        value_name = "KEY"
+    )]
+    pub crux_key: Option<String>,
     #[command(flatten)]
     pub data: DataArgs,
     #[command(flatten)]

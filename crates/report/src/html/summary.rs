@@ -280,7 +280,10 @@ mod tests {
             None,
         );
         let row = rows.iter().find(|(name, _)| *name == "Runs").unwrap();
-        assert!(row.1.starts_with("2, run 1 shown (median); performance scores from "));
+        assert!(
+            row.1
+                .starts_with("2, run 1 shown (median); performance scores from ")
+        );
     }
 
     #[test]
