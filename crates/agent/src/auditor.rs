@@ -106,16 +106,21 @@ impl Auditor {
         // The first audit of a host waits for the calibration, which is not part of the time for
         // its visits.
         let calibration = self.cpu.calibration().await.map_err(AuditFault::of)?;
+        let max_visits = if order.options.quick {
+            1
+        } else {
+            self.max_visits
+        };
         let start = Instant::now();
         let (mut outputs, mut visits) = (Vec::<JudgedVisit>::new(), Vec::new());
-        while !are_enough(&visits, policy, self.max_visits, start.elapsed()) {
+        while !are_enough(&visits, policy, max_visits, start.elapsed()) {
             if let Some(last) = outputs.pop() {
-                outputs.push(last.hold(self.max_visits, encoding).await?);
+                outputs.push(last.hold(max_visits, encoding).await?);
             }
             let visit = VisitNumber {
                 run: 1,
                 number: u32::try_from(visits.len() + 1).unwrap_or(u32::MAX),
-                max: u32::try_from(self.max_visits).unwrap_or(u32::MAX),
+                max: u32::try_from(max_visits).unwrap_or(u32::MAX),
                 reason: reason_for_next(&visits),
             };
             let observe = |event: VisitEvent<'_>| progress(AuditEvent { visit, event });

@@ -75,6 +75,18 @@ pub enum FormFactor {
 }
 
 impl FormFactor {
+    /// The form factors in the order of lists.
+    pub const ALL: [Self; 3] = [Self::Phone, Self::Tablet, Self::Desktop];
+
+    /// Returns the heading of the devices of this form factor.
+    pub fn heading(self) -> &'static str {
+        match self {
+            Self::Phone => "Phones",
+            Self::Tablet => "Tablets",
+            Self::Desktop => "Desktops and laptops",
+        }
+    }
+
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Phone => "phone",

@@ -12,6 +12,7 @@
 )]
 
 mod check;
+mod choice;
 mod device;
 mod location;
 mod network;
@@ -19,9 +20,10 @@ mod network;
 use serde::Deserialize;
 
 pub use check::CatalogError;
+pub use choice::{PRESETS, Preset};
 pub use device::{ClientHints, Device, FormFactor, Mode, Size};
 pub use location::Location;
-pub use network::Network;
+pub use network::{Network, NetworkKind};
 
 /// The devices, networks and locations of an audit, in the order of the files.
 #[derive(Debug, Clone)]

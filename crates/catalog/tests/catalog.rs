@@ -1,7 +1,7 @@
 //! Tests of the built-in data and of the validation.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use plumbline_catalog::{BUILT_IN, Catalog, CatalogFiles, FormFactor, Mode};
+use plumbline_catalog::{BUILT_IN, Catalog, CatalogFiles, FormFactor, Mode, NetworkKind, PRESETS};
 
 const DEVICES: &str = "mobile desktop macbookAir2020 highEndLaptop macbookPro133 macbookPro16 \
     msSurfaceBook315 msSurfaceBook3135 msSurface ipad102 samsungGalaxyTab7 iphone13ProMax iphone11 \
@@ -158,4 +158,45 @@ fn tablets_are_distinguished_from_phones_by_their_shorter_side() {
     assert!(of(FormFactor::Desktop).contains(&"desktop"));
     assert!(of(FormFactor::Phone).contains(&"mobile"));
     assert_eq!(of(FormFactor::Phone).len(), 30);
+}
+
+#[test]
+fn a_network_follows_the_device_if_none_is_chosen() {
+    let catalog = built_in();
+    for (device, network) in [
+        ("mobile", "mobileSlow4g"),
+        ("ipad102", "mobileSlow4g"),
+        ("desktop", "desktopDense4G"),
+        ("macbookPro16", "desktopDense4G"),
+    ] {
+        let device = catalog.device(device).unwrap();
+        assert_eq!(catalog.network_of(device).unwrap().id, network);
+    }
+    let desktop = catalog.network("desktopDense4G").unwrap();
+    assert_eq!((desktop.down_kbps, desktop.rtt_ms), (10_240.0, 40.0));
+}
+
+#[test]
+fn a_catalog_without_lighthouses_networks_has_no_presets_but_a_network_for_each_device() {
+    assert!(built_in().presets().eq(&PRESETS));
+    let only_cable = BUILT_IN.networks.split("[[network]]").nth(2).unwrap();
+    let networks = format!("[[network]]{}", only_cable.replace("kind = \"fixed\"", ""));
+    let catalog = Catalog::load(CatalogFiles {
+        networks: &networks,
+        ..BUILT_IN
+    })
+    .unwrap();
+    assert_eq!(catalog.preset("lighthouse-mobile"), None);
+    let network = catalog.network_of(&catalog.devices()[0]).unwrap();
+    assert_eq!(
+        (network.id.as_str(), network.kind),
+        ("cable", NetworkKind::Other)
+    );
+}
+
+#[test]
+fn every_network_has_a_kind() {
+    for network in built_in().networks() {
+        assert_ne!(network.kind, NetworkKind::Other, "{}", network.id);
+    }
 }

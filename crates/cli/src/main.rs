@@ -12,6 +12,7 @@ mod cookie_jar;
 mod exit;
 mod field_data;
 mod field_quota;
+mod opener;
 mod output;
 mod progress_line;
 mod retention;

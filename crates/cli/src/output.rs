@@ -73,12 +73,18 @@ impl Outputs {
         self.formats.is_empty()
     }
 
-    /// Writes all formats. Report media are computed from the bundle if a format uses them.
-    pub fn write(&self, source: &ExportSource, budget: Option<&BudgetResult>) -> Result<(), Exit> {
+    /// Writes all formats, and returns the file with the web page if there is one.
+    pub fn write(
+        &self,
+        source: &ExportSource,
+        budget: Option<&BudgetResult>,
+    ) -> Result<Option<PathBuf>, Exit> {
         let junit = JunitOptions {
             budget,
             checks_fail: self.junit_checks,
         };
+        let source = &ExportSource { junit, ..*source };
+        let mut html_file = None;
         for format in &self.formats {
             if format.needs_evidence() && source.bundle.is_none() {
                 // A page that was never reached has no evidence; the report contains the reason.
@@ -88,27 +94,49 @@ impl Outputs {
                 );
                 continue;
             }
-            let bundle = source.bundle.filter(|_| format.uses_media());
-            let media = bundle.and_then(report_media);
-            let source = &ExportSource {
-                media: media.as_ref(),
-                junit,
-                ..*source
-            };
-            let bytes = format.export(source).map_err(Exit::failed)?;
-            match &self.destination {
-                Destination::StandardOutput => out::document(&bytes)?,
-                Destination::File(path) => write_file(path, &bytes)?,
+            let bytes = export(*format, source)?;
+            let path = match &self.destination {
+                Destination::StandardOutput => {
+                    out::document(&bytes)?;
+                    continue;
+                }
+                Destination::File(path) => path.clone(),
                 Destination::Files(prefix) => {
                     let prefix = prefix.clone().unwrap_or_else(|| default_prefix(source));
-                    let mut path = prefix.into_os_string();
-                    path.push(format!(".{}", format.extension()));
-                    write_file(Path::new(&path), &bytes)?;
+                    with_extension(prefix, *format)
                 }
+            };
+            write_file(&path, &bytes)?;
+            if *format == Format::Html {
+                html_file = Some(path);
             }
         }
-        Ok(())
+        Ok(html_file)
     }
+}
+
+/// Writes the report as a web page into the current directory, and returns the file.
+pub fn write_html(source: &ExportSource) -> Result<PathBuf, Exit> {
+    let path = with_extension(default_prefix(source), Format::Html);
+    write_file(&path, &export(Format::Html, source)?)?;
+    Ok(path)
+}
+
+/// Converts a report. Its media are computed from the bundle if the format uses them.
+fn export(format: Format, source: &ExportSource) -> Result<Vec<u8>, Exit> {
+    let bundle = source.bundle.filter(|_| format.uses_media());
+    let media = bundle.and_then(report_media);
+    let source = &ExportSource {
+        media: media.as_ref(),
+        ..*source
+    };
+    format.export(source).map_err(Exit::failed)
+}
+
+fn with_extension(prefix: PathBuf, format: Format) -> PathBuf {
+    let mut path = prefix.into_os_string();
+    path.push(format!(".{}", format.extension()));
+    PathBuf::from(path)
 }
 
 fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Exit> {

@@ -1,6 +1,4 @@
-//! Error messages for unknown ids and incomplete URLs, with suggestions.
-
-use url::Url;
+//! Error messages for unknown ids, with suggestions.
 
 /// The similarity from which an id is suggested. clap uses the same for unknown arguments.
 const MIN_SIMILARITY: f64 = 0.7;
@@ -28,23 +26,6 @@ fn closest<'a>(id: &str, ids: &[&'a str]) -> Option<&'a str> {
         .map(|(_, other)| other)
 }
 
-/// Completes a URL that has no scheme: returns `https://example.com/` for
-/// `example.com`.
-pub fn with_scheme(text: &str) -> Option<Url> {
-    if text.contains("://") {
-        return None;
-    }
-    let url = Url::parse(&format!("https://{text}")).ok()?;
-    let is_local = match url.host()? {
-        url::Host::Domain(name) => name == "localhost",
-        url::Host::Ipv4(_) | url::Host::Ipv6(_) => true,
-    };
-    if is_local {
-        return Url::parse(&format!("http://{text}")).ok();
-    }
-    url.host_str()?.contains('.').then_some(url)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,24 +41,5 @@ mod tests {
             message("toaster"),
             "unknown device `toaster`; known devices: mobile, iphone7"
         );
-    }
-
-    #[test]
-    fn a_scheme_is_added_to_hosts_only() {
-        for (text, url) in [
-            ("example.com", Some("https://example.com/")),
-            (
-                "example.com:8443/shop?a=1",
-                Some("https://example.com:8443/shop?a=1"),
-            ),
-            ("localhost:3000", Some("http://localhost:3000/")),
-            ("127.0.0.1", Some("http://127.0.0.1/")),
-            ("ftp://example.com/", None),
-            ("shop", None),
-            ("", None),
-        ] {
-            let suggested = with_scheme(text).map(String::from);
-            assert_eq!(suggested.as_deref(), url, "{text}");
-        }
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::report::Report;
+use crate::scoring::MetricKind;
 
 /// The runs from which a report was chosen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -98,6 +99,14 @@ pub fn spread(runs: &[Report], requested: u32, chosen: usize) -> Runs {
             "seo",
             "pwa",
         ]),
+    }
+}
+
+impl Runs {
+    /// Returns the smallest and the largest value of a metric; `None` if no run has it.
+    pub fn range(&self, metric: MetricKind) -> Option<(f64, f64)> {
+        let spread = self.metrics.get(metric.as_str())?;
+        Some((spread.min?, spread.max?))
     }
 }
 
@@ -248,6 +257,8 @@ mod tests {
         let deviation = fcp.standard_deviation.unwrap();
         assert!((deviation - 212.132).abs() < 0.001, "{deviation}");
         assert_eq!(spread.metrics["tti"].standard_deviation, None);
+        assert_eq!(spread.range(MetricKind::Fcp), Some((1000.0, 1300.0)));
+        assert_eq!(spread.range(MetricKind::Lcp), None);
         assert_eq!(spread.scores["seo"].values, [None; 3]);
     }
 }

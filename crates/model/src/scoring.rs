@@ -31,6 +31,18 @@ pub const PERFORMANCE_WEIGHTS: [(MetricKind, f64); 5] = [
 ];
 
 impl MetricKind {
+    /// Returns the short name, which reports and the API use for the metric.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Fcp => "fcp",
+            Self::Lcp => "lcp",
+            Self::Tbt => "tbt",
+            Self::Cls => "cls",
+            Self::Si => "si",
+            Self::Tti => "tti",
+        }
+    }
+
     /// Returns the scoring curve of Lighthouse 13.5.0, from the metric's file in
     /// core/audits/metrics. That of layout shift is the same for both form factors.
     pub fn curve(self, mode: Mode) -> Curve {

@@ -4,10 +4,12 @@ use std::fmt::Write;
 
 use anstyle::{AnsiColor, Style};
 use plumbline_model::field::{FieldKind, RecordScope};
-use plumbline_model::report::{LocationMode, Metric, Report};
+use plumbline_model::report::{LocationMode, Metrics, Report};
+use plumbline_model::scoring::MetricKind;
 
-use crate::html::figures::{Grade, ms};
-use crate::html::{largest_content_node, titles_and_gains};
+use crate::html::figures::Grade;
+use crate::html::summary::{METRICS, metric, value_text};
+use crate::html::{largest_content_node, plain_fixes};
 
 /// The most fixes listed.
 const MAX_FIXES: usize = 5;
@@ -95,22 +97,22 @@ fn write_report(out: &mut String, report: &Report, colors: Colors) -> std::fmt::
                 writeln!(out, "  {name:<26}{style}{text:>7}{style:#}")?;
             }
         }
+        if let Some(runs) = &report.runs {
+            let (chosen, count) = (runs.chosen, runs.count);
+            writeln!(
+                out,
+                "  {:<26}{count:>7}, run {chosen} shown (median)",
+                "Runs"
+            )?;
+        }
         if let Some(points) = conditions.cpu.score_uncertainty {
             let points = format!("±{points:.1}");
             writeln!(out, "  {:<26}{points:>7} points", "Score uncertainty")?;
         }
         writeln!(out)?;
-        for (name, metric) in [
-            ("First Contentful Paint", metrics.fcp),
-            ("Largest Contentful Paint", metrics.lcp),
-            ("Speed Index", metrics.si),
-            ("Total Blocking Time", metrics.tbt),
-            ("Time to Interactive", metrics.tti),
-        ] {
-            write_metric(out, name, metric, colors, seconds)?;
+        for (kind, name, _) in METRICS {
+            write_metric(out, report, metrics, (kind, name), colors)?;
         }
-        let shift = |value: f64| format!("{value:.3}");
-        write_metric(out, "Cumulative Layout Shift", metrics.cls, colors, shift)?;
         if let Some(node) = largest_content_node(report) {
             writeln!(out, "  {:<26}{}", "Largest content", plain(&node.snippet))?;
         }
@@ -127,38 +129,41 @@ fn write_report(out: &mut String, report: &Report, colors: Colors) -> std::fmt::
     Ok(())
 }
 
-/// Writes the value of a metric and its grade.
+/// Writes the value of a metric, its grade, and its range over several runs.
 fn write_metric(
     out: &mut String,
-    name: &str,
-    metric: Option<Metric>,
+    report: &Report,
+    metrics: &Metrics,
+    (kind, name): (MetricKind, &str),
     colors: Colors,
-    format: impl Fn(f64) -> String,
 ) -> std::fmt::Result {
-    let Some(metric) = metric else {
+    let Some(metric) = metric(metrics, kind) else {
         return writeln!(out, "  {name:<26}{:>7}", "–");
     };
+    let text = |value: f64| value_text(kind, value).replace('\u{a0}', " ");
     let style = colors.score((metric.score * 100.0).round() as u8);
-    let (value, grade) = (format(metric.value), Grade::of_metric(Some(metric)).label());
-    writeln!(out, "  {name:<26}{value:>7}  {style}{grade}{style:#}")
-}
-
-/// Formats milliseconds: `340 ms`, `1.23 s`.
-fn seconds(value_ms: f64) -> String {
-    ms(value_ms).replace('\u{a0}', " ")
+    let (value, grade) = (text(metric.value), Grade::of_metric(Some(metric)).label());
+    write!(out, "  {name:<26}{value:>7}  {style}{grade}{style:#}")?;
+    if let Some((min, max)) = report.runs.as_ref().and_then(|runs| runs.range(kind)) {
+        write!(out, "  ({} to {})", text(min), text(max))?;
+    }
+    writeln!(out)
 }
 
 /// Writes the failed checks to fix first, with their gains.
 fn write_fixes(out: &mut String, report: &Report, colors: Colors) -> std::fmt::Result {
-    let fixes = titles_and_gains(report);
+    let fixes = plain_fixes(report);
     if fixes.is_empty() {
         return Ok(());
     }
     let heading = colors.heading();
     writeln!(out, "\n  {heading}What to fix first{heading:#}")?;
-    for (number, (title, gains)) in (1..=MAX_FIXES).zip(fixes) {
-        let gains = gains.join(", ");
-        writeln!(out, "  {number}. {} ({gains})", plain(title))?;
+    for (number, fix) in (1..=MAX_FIXES).zip(fixes) {
+        let gains = fix.gains.join(", ");
+        writeln!(out, "  {number}. {} ({gains})", plain(fix.title))?;
+        if let Some(place) = fix.place {
+            writeln!(out, "     {}", plain(&place))?;
+        }
     }
     Ok(())
 }
@@ -351,6 +356,7 @@ mod tests {
         measured.scores.performance = Some(95);
         measured.conditions.cpu.score_uncertainty = Some(0.94);
         let text = render(&measured, Colors::None);
+        assert!(!text.contains("Runs"), "{text}");
         for expected in [
             "  Performance                    95\n",
             "  Score uncertainty            ±0.9 points\n",
@@ -362,6 +368,40 @@ mod tests {
         assert!(!text.contains('\u{1b}'), "{text}");
         let text = render(&measured, Colors::Ansi);
         assert!(text.contains("\u{1b}[32m     95\u{1b}[0m"), "{text:?}");
+    }
+
+    #[test]
+    fn the_range_of_several_runs_and_the_line_of_a_fix_are_shown() {
+        let mut report = crate::testing::report();
+        report.final_url = Some("https://example.com/".to_owned());
+        report.metrics.as_mut().unwrap().lcp = Some(Metric {
+            value: 1300.0,
+            score: 0.99,
+        });
+        let mut faster = report.clone();
+        faster.metrics.as_mut().unwrap().lcp.as_mut().unwrap().value = 1250.0;
+        let mut failed = check("errors-in-console", "Errors in the console", "fail");
+        failed["details"] = serde_json::json!({ "kind": "console", "items": [{
+            "text": "x is not defined", "source": "exception", "url": "https://example.com/a.js",
+            "line": 11, "column": 4,
+        }] });
+        report.categories = serde_json::from_value(serde_json::json!([{
+            "id": "seo", "title": "SEO", "score": 50, "checks": [failed],
+        }]))
+        .unwrap();
+        report.runs = Some(plumbline_model::runs::spread(
+            &[report.clone(), faster],
+            2,
+            0,
+        ));
+        let text = render(&report, Colors::None);
+        for expected in [
+            "  Runs                            2, run 1 shown (median)\n",
+            "  Largest Contentful Paint   1.30 s  good  (1.25 s to 1.30 s)\n",
+            "  1. Errors in the console (+50 points)\n     /a.js:12:5\n",
+        ] {
+            assert!(text.contains(expected), "{expected}: {text}");
+        }
     }
 
     fn check(id: &str, title: &str, verdict: &str) -> serde_json::Value {

@@ -26,6 +26,9 @@ pub struct VisitOptions {
     /// True if a main document with an error status is measured like any other.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub allow_error_status: bool,
+    /// True if a run has exactly one visit, even if the host was busy or the score is uncertain.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub quick: bool,
     /// The state that is seeded into the fresh profile of a visit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<Box<VisitState>>,

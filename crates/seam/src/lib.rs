@@ -14,6 +14,7 @@
 )]
 
 mod job;
+mod page_url;
 mod progress;
 mod secret;
 mod state;
@@ -24,6 +25,7 @@ use plumbline_bundle::Phase;
 use serde::{Deserialize, Serialize};
 
 pub use job::{Attempt, Job, LeaseState, Order, ReturnReason, VisitOptions};
+pub use page_url::with_scheme;
 pub use progress::{VisitNumber, VisitReason};
 pub use secret::{REDACTED, Secret};
 pub use state::{BasicAuth, Cookie, Expectation, Header, SameSite, VisitState};

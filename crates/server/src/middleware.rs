@@ -16,7 +16,7 @@ use axum::{
 };
 use futures_util::FutureExt;
 use plumbline_store::random_text;
-use tracing::{error, info};
+use tracing::{debug, error, info};
 
 use crate::{
     errors::Failure, fault::Fault, guarded_body::with_guard, peer, request_context::RequestContext,
@@ -24,6 +24,9 @@ use crate::{
 };
 
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// The routes that monitoring requests every few seconds. Their successes are logged at level debug.
+const PROBES: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
 
 /// Runs a request's handler, and turns everything that can go wrong into a response.
 pub(crate) async fn process_request(
@@ -85,15 +88,24 @@ pub(crate) async fn process_request(
         .app
         .metrics
         .request(&method, route, status, duration);
-    info!(
-        method = method.as_str(),
-        route,
-        status = status.as_u16(),
-        duration_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX),
-        request_id = request_id.to_str().unwrap_or_default(),
-        audit = details.audit,
-        "request"
-    );
+    macro_rules! log_request {
+        ($level:ident) => {
+            $level!(
+                method = method.as_str(),
+                route,
+                status = status.as_u16(),
+                duration_us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX),
+                request_id = request_id.to_str().unwrap_or_default(),
+                audit = details.audit,
+                "request"
+            )
+        };
+    }
+    if PROBES.contains(&route) && status.is_success() {
+        log_request!(debug);
+    } else {
+        log_request!(info);
+    }
     response.map(|body| with_guard(body, permit))
 }
 

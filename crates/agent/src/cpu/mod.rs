@@ -69,7 +69,7 @@ impl Cpu {
         if let Some(calibration) = &*cached {
             return Ok(calibration.clone());
         }
-        let calibration = match self.read_cache_file().await? {
+        let calibration = match self.stored_calibration().await? {
             Some(calibration) => calibration,
             None => self.measure().await?,
         };
@@ -109,7 +109,7 @@ impl Cpu {
 
     /// Returns the calibration of an earlier start, if host, browser and kind of build are the
     /// same.
-    async fn read_cache_file(&self) -> Result<Option<Calibration>, BrowserError> {
+    pub async fn stored_calibration(&self) -> Result<Option<Calibration>, BrowserError> {
         let calibration: Option<Calibration> = self
             .cache_file
             .as_ref()

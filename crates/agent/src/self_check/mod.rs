@@ -62,7 +62,11 @@ async fn check(launcher: &Launcher, device: Device) -> Result<(), SelfCheckError
         .parse()
         .map_err(SelfCheckError::not_carried_out)?;
     let guard = Arc::new(Guard::new(vec![only_the_site]));
-    let link = Link::open(LinkConfig::new(LineProfile::UNLIMITED, guard))
+    let config = LinkConfig {
+        expects_refusals: true,
+        ..LinkConfig::new(LineProfile::UNLIMITED, guard)
+    };
+    let link = Link::open(config)
         .await
         .map_err(SelfCheckError::not_carried_out)?;
     let plan = VisitPlan {

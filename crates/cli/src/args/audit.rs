@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use plumbline_catalog::PRESETS;
 use plumbline_report::Format;
 
 use super::{BrowserArgs, DataArgs, FieldArgs, StateArgs, TargetArgs};
@@ -12,12 +13,8 @@ use super::{BrowserArgs, DataArgs, FieldArgs, StateArgs, TargetArgs};
 pub struct AuditArgs {
     /// The URL of the page
     pub url: String,
-    /// The device to emulate; `plumbline devices` lists the ids
-    #[arg(long, default_value = "mobile", value_name = "ID")]
-    pub device: String,
-    /// The network to emulate; `plumbline networks` lists the ids
-    #[arg(long, default_value = "mobileSlow4g", value_name = "ID")]
-    pub network: String,
+    #[command(flatten)]
+    pub choice: ChoiceArgs,
     /// The location to audit from; simulated unless this machine is there; `plumbline locations`
     /// lists the ids [default: the location of this machine]
     #[arg(long, value_name = "ID")]
@@ -38,9 +35,16 @@ pub struct AuditArgs {
     /// Number of runs; the median run is reported
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_RUNS))]
     pub runs: u32,
+    /// Visit the page exactly once per run, even if the machine was busy or the score is uncertain
+    #[arg(long)]
+    pub quick: bool,
     /// Measure the page also if the server responds with status 400 or above
     #[arg(long)]
     pub allow_error_status: bool,
+    /// Write the report as a web page and open it with the desktop's program; the file is
+    /// HOST_TIME.html in the current directory unless `--output html` writes one
+    #[arg(long)]
+    pub open: bool,
     /// Print nothing but errors and what `--output` writes; the exit code tells the result
     #[arg(long, short)]
     pub quiet: bool,
@@ -59,6 +63,21 @@ pub struct AuditArgs {
     pub field: FieldArgs,
     #[command(flatten)]
     pub state: StateArgs,
+}
+
+/// The device and the network of an audit.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct ChoiceArgs {
+    /// The device to emulate; `plumbline devices` lists the ids [default: mobile]
+    #[arg(long, value_name = "ID")]
+    pub device: Option<String>,
+    /// The network to emulate; `plumbline networks` lists the ids [default: follows the device:
+    /// mobileSlow4g for phones and tablets, desktopDense4G for desktops]
+    #[arg(long, value_name = "ID")]
+    pub network: Option<String>,
+    /// The device and the network of a configuration of Lighthouse
+    #[arg(long, conflicts_with_all = ["device", "network"], value_parser = PossibleValuesParser::new(PRESETS.map(|preset| preset.id)))]
+    pub preset: Option<String>,
 }
 
 /// The most runs of one audit. More would take an hour and hardly be more accurate.
@@ -120,6 +139,17 @@ pub struct DoctorArgs {
     /// Directory with catalog files that replace the built-in ones
     #[arg(long, env = "PLUMBLINE_CATALOG", value_name = "DIR")]
     pub catalog: Option<PathBuf>,
+    /// The page by which outgoing connections are checked
+    #[arg(long, value_name = "URL", default_value = "https://example.com/")]
+    pub check_url: String,
+    /// API key of the Chrome UX Report, whose form is checked
+    #[arg(
+        long,
+        env = "PLUMBLINE_CRUX_KEY",
+        hide_env_values = true,
+        value_name = "KEY"
+    )]
+    pub crux_key: Option<String>,
     #[command(flatten)]
     pub data: DataArgs,
     #[command(flatten)]

@@ -16,7 +16,9 @@ pub use admin::{
     AgentNameArgs, AgentsCommand, CreditsAddArgs, CreditsCommand, KeysCommand, KeysCreateArgs,
     KeysEndSessionsArgs, KeysRevokeArgs, MigrateStoreArgs,
 };
-pub use audit::{AuditArgs, DoctorArgs, FormFactor, JudgeArgs, MetricsArgs, OutputArgs};
+pub use audit::{
+    AuditArgs, ChoiceArgs, DoctorArgs, FormFactor, JudgeArgs, MetricsArgs, OutputArgs,
+};
 pub use catalog::{CatalogArgs, CompletionsArgs};
 pub use config_file::parse;
 pub use flags::{BlobArgs, BrowserArgs, DataArgs, FieldArgs, LogArgs, LogFormat, TargetArgs};

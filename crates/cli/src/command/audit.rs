@@ -7,26 +7,27 @@ use std::sync::Arc;
 use plumbline_agent::{AuditEvent, Auditor, Cpu, VisitEvent};
 use plumbline_browser::Pool;
 use plumbline_bundle::Bundle;
-use plumbline_catalog::Catalog;
+use plumbline_catalog::{Catalog, PRESETS};
 use plumbline_field::UnsharedQuota;
 use plumbline_link::Target;
 use plumbline_model::report::Report;
-use plumbline_model::runs::representative;
+use plumbline_model::runs::{representative, spread};
 use plumbline_report::terminal::{self, Colors};
 use plumbline_report::{ExportSource, Format, JunitOptions};
-use plumbline_seam::{AuditOutput, Order};
+use plumbline_seam::{AuditOutput, Order, with_scheme};
 use url::Url;
 
-use crate::args::AuditArgs;
+use crate::args::{AuditArgs, ChoiceArgs};
 use crate::budget;
 use crate::clock::now;
 use crate::exit::Exit;
 use crate::field_data::FieldData;
-use crate::output::Outputs;
+use crate::opener;
+use crate::output::{self, Outputs};
 use crate::progress_line::ProgressLine;
 use crate::settings::{FieldSettings, TargetSettings, calibration_file, launch_options};
 use crate::standard_output as out;
-use crate::suggestion::{unknown_id, with_scheme};
+use crate::suggestion::unknown_id;
 use crate::visit_options;
 
 /// Runs `plumbline audit`.
@@ -37,11 +38,13 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
     let has_allowed_targets = !args.targets.allow_target.is_empty();
     let mut targets = TargetSettings::resolve(args.targets, args.agent_location)?;
     let field = FieldSettings::resolve(&args.field, &targets)?;
-    let options = visit_options::resolve(args.state, args.allow_error_status)?;
+    let mut options = visit_options::resolve(args.state, args.allow_error_status)?;
+    options.quick |= args.quick;
+    let (device, network) = choose(args.choice, &targets.catalog);
     let order = Order {
         url: with_scheme(&args.url).map_or(args.url, String::from),
-        device: args.device,
-        network: args.network,
+        device,
+        network,
         location: args
             .location
             .unwrap_or_else(|| targets.agent_location.id.clone()),
@@ -99,10 +102,13 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
         }
     }
     let is_measured = runs.iter().all(|run| run.report.error.is_none());
-    let reports = runs.iter().map(|run| run.report.clone());
-    let chosen = chosen_run(&reports.collect::<Vec<_>>());
+    let reports: Vec<Report> = runs.iter().map(|run| run.report.clone()).collect();
+    let chosen = chosen_run(&reports);
     if let Some(run) = runs.get_mut(chosen) {
         field.add_to(&mut run.report, TRACKING_ID);
+        if args.runs > 1 && is_measured {
+            run.report.runs = Some(spread(&reports, args.runs, chosen));
+        }
     }
     let Some(run) = runs.get(chosen) else {
         return Err(Exit::failed("no run was made"));
@@ -112,15 +118,15 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
             .map_err(|error| Exit::failed(format!("{}: {error}", path.display())))?;
     }
     if !outputs.use_standard_output() && !args.quiet {
-        if runs.len() > 1 {
+        if runs.len() > 1 && !is_measured {
             let (number, count) = (chosen + 1, runs.len());
-            let reason = if is_measured { "median" } else { "failed" };
-            out::line(format_args!("Showing run {number} of {count} ({reason})\n"))?;
+            out::line(format_args!("Showing run {number} of {count} (failed)\n"))?;
         }
         out::text(terminal::render(&run.report, colors()))?;
-        if outputs.is_empty() && std::io::stdout().is_terminal() {
+        if outputs.is_empty() && !args.open && std::io::stdout().is_terminal() {
             out::line(
-                "\nTo save the whole report as a web page, add: --output html --output-path FILE",
+                "\nFor the whole report as a web page, add: --open (or: --output html --output-path \
+                 FILE)",
             )?;
         }
     }
@@ -132,7 +138,19 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
         }
     };
     let result = budget.as_ref().map(|budget| &budget.result);
-    run.with_source(|source| outputs.write(source, result))??;
+    let html_file = run.with_source(|source| {
+        let file = outputs.write(source, result)?;
+        if args.open && file.is_none() {
+            return output::write_html(source).map(Some);
+        }
+        Ok(file)
+    })??;
+    if let Some(file) = html_file.filter(|_| args.open)
+        && let Err(error) = opener::open(&file).await
+    {
+        // The audit was made, and its exit code tells its result.
+        eprintln!("plumbline: --open: {error}");
+    }
     if !is_measured {
         return Ok(Exit::Failed(None));
     }
@@ -142,6 +160,26 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
         Some(budget) => budget.print(runs.len(), &outputs),
     }
 }
+
+/// Returns the ids of the device and the network. A network that was not chosen follows the device;
+/// for an unknown device it is empty, because the device is reported as the error.
+fn choose(choice: ChoiceArgs, catalog: &Catalog) -> (String, String) {
+    let preset = choice.preset.as_deref();
+    if let Some(preset) = PRESETS.iter().find(|it| Some(it.id) == preset) {
+        return (preset.device.to_owned(), preset.network.to_owned());
+    }
+    let device = choice.device.unwrap_or_else(|| DEFAULT_DEVICE.to_owned());
+    let network = choice.network.unwrap_or_else(|| {
+        let network = catalog
+            .device(&device)
+            .and_then(|it| catalog.network_of(it));
+        network.map_or_else(String::new, |network| network.id.clone())
+    });
+    (device, network)
+}
+
+/// The device of an audit for which none was chosen.
+const DEFAULT_DEVICE: &str = "mobile";
 
 /// Returns the index of the run to show: that with an error, which is the last one, else the one
 /// that a server would choose.
@@ -273,6 +311,41 @@ mod tests {
         assert_eq!(chosen_run(&runs), 1);
         let runs = [(900.0, 4000.0), (1000.0, 5000.0), (1100.0, 6000.0)];
         assert_eq!(chosen_run(&runs.map(|(fcp, tti)| report(fcp, tti))), 1);
+    }
+
+    #[test]
+    fn the_network_follows_the_device_unless_it_is_chosen() {
+        let catalog = Catalog::load(plumbline_catalog::BUILT_IN).unwrap();
+        let choose = |device: Option<&str>, network: Option<&str>, preset: Option<&str>| {
+            let [device, network, preset] =
+                [device, network, preset].map(|it| it.map(str::to_owned));
+            choose(
+                ChoiceArgs {
+                    device,
+                    network,
+                    preset,
+                },
+                &catalog,
+            )
+        };
+        for (chosen, device, network) in [
+            (choose(None, None, None), "mobile", "mobileSlow4g"),
+            (
+                choose(Some("desktop"), None, None),
+                "desktop",
+                "desktopDense4G",
+            ),
+            (choose(Some("desktop"), Some("dsl"), None), "desktop", "dsl"),
+            (choose(None, Some("dsl"), None), "mobile", "dsl"),
+            (
+                choose(None, None, Some("lighthouse-desktop")),
+                "desktop",
+                "desktopDense4G",
+            ),
+            (choose(Some("toaster"), None, None), "toaster", ""),
+        ] {
+            assert_eq!(chosen, (device.to_owned(), network.to_owned()));
+        }
     }
 
     #[test]

@@ -121,10 +121,13 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
         .map_err(|error| Exit::failed(format!("{}: {error}", data.display())))?;
     tokio::spawn(uploads.clone().sweep_periodically());
     let mut browsers: Option<BrowserCounter> = None;
+    let mut isolation = "no browsers: audits are performed by agents".to_owned();
     let agent = match settings.slots {
         0 => None,
         slots => {
+            let has_sandbox = settings.launch.sandbox;
             let launcher = find_browser(settings.launch)?;
+            isolation = describe_isolation(has_sandbox, launcher.network_isolation());
             let pool = Pool::start(launcher.clone(), 1);
             browsers = Some(browser_counter(&pool));
             let auditor = Auditor {
@@ -189,10 +192,16 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
                 "create a key: plumbline keys create --credits 100 --data {data}"
             ));
         }
-        None => {}
+        None => {
+            let _ = out::line(
+                "create a key: plumbline keys create --credits 100 --store ADDRESS, with the address \
+                 of this server's --store",
+            );
+        }
     }
     let (slots, data) = (settings.slots, data.display());
     let _ = out::line(format_args!("data directory {data}, slots: {slots}"));
+    let _ = out::line(isolation);
     let webhook_client = WebhookClient::new(Arc::clone(&guard));
     let may_visit = Arc::new(move |host: &str, port: u16| guard.check_host(host, port).is_ok());
     let app = App {
@@ -273,6 +282,22 @@ pub async fn check_isolation(launcher: &Launcher, catalog: &Catalog) -> Result<(
         ),
     }
     Ok(())
+}
+
+/// Describes for an operator how pages are isolated from this machine.
+fn describe_isolation(has_sandbox: bool, network: &NetworkIsolation) -> String {
+    let sandbox = if has_sandbox {
+        "on"
+    } else {
+        "off (--no-sandbox): pages run with the rights of this process"
+    };
+    let network = match network {
+        NetworkIsolation::Namespace => "each browser has its own namespace".to_owned(),
+        NetworkIsolation::Shared { reason } => {
+            format!("shared with this machine, isolated by flags only: {reason}")
+        }
+    };
+    format!("sandbox of Chromium: {sandbox}; network: {network}")
 }
 
 /// Returns a function that counts the browsers of a pool.

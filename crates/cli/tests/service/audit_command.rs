@@ -1,5 +1,6 @@
 //! Tests of `plumbline audit`, `judge` and `metrics`.
 
+use std::os::unix::fs::PermissionsExt;
 use std::process::Output;
 
 use serde_json::Value;
@@ -40,6 +41,42 @@ fn a_quiet_audit_prints_nothing_and_tells_its_result_by_the_exit_code() {
     let output = audit(&[&address, "--network", "wifi", "--quiet"]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert_eq!((output.stdout, output.stderr), (Vec::new(), Vec::new()));
+}
+
+#[test]
+fn the_report_is_written_and_opened_with_the_desktops_program() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |exit_code: u8| {
+        for program in ["xdg-open", "gio", "wslview", "open"] {
+            let path = dir.path().join(program);
+            let script = format!("#!/bin/sh\necho \"$0 $*\" >> opened\nexit {exit_code}\n");
+            std::fs::write(&path, script).unwrap();
+            std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        }
+        let path = std::env::var("PATH").unwrap_or_default();
+        let address = pages::unused_address().to_string();
+        plumbline()
+            .args(["audit", &address, "--network", "wifi", "--quiet", "--open"])
+            .env("PATH", format!("{}:{path}", dir.path().display()))
+            .current_dir(dir.path())
+            .output()
+            .unwrap()
+    };
+    let output = run(0);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let opened = std::fs::read_to_string(dir.path().join("opened")).unwrap();
+    let file = opened.trim().split(' ').nth(1).unwrap();
+    assert!(file.starts_with("127.0.0.1_") && file.ends_with(".html"));
+    let page = std::fs::read_to_string(dir.path().join(file)).unwrap();
+    assert!(page.starts_with("<!doctype html>"), "{page}");
+
+    let output = run(3);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        stderr.contains("--open: no program could open the report (tried xdg-open, gio,"),
+        "{stderr}"
+    );
+    assert!(stderr.contains(".html in a browser"), "{stderr}");
 }
 
 #[test]
@@ -108,6 +145,20 @@ fn invalid_arguments_have_exit_code_2_and_a_helpful_message() {
         (
             &["http://example.com/", "--device", "mobil"][..],
             "unknown device `mobil`, did you mean `mobile`?",
+        ),
+        (
+            &["example.com", "--preset", "lighthouse-tv"][..],
+            "[possible values: lighthouse-mobile, lighthouse-desktop]",
+        ),
+        (
+            &[
+                "example.com",
+                "--preset",
+                "lighthouse-mobile",
+                "--device",
+                "pixel",
+            ][..],
+            "cannot be used with",
         ),
         (&[][..], "URL"),
         (

@@ -1,8 +1,10 @@
 //! Tests of operation: administration, retention, webhooks, several runs.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
+use std::process::Stdio;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
@@ -65,6 +67,44 @@ fn operator_commands_work_while_a_server_is_running() {
 }
 
 /// Stores finished audits with evidence of these ages and returns their ids.
+#[test]
+fn a_server_prints_how_it_is_set_up_and_logs_no_refusals_of_its_self_check() {
+    let data = tempfile::tempdir().unwrap();
+    let key = create_key(data.path(), 5);
+    let log = data.path().join("log");
+    let mut child = plumbline()
+        .args(["serve", "--listen", "127.0.0.1:0", "--slots", "1", "--data"])
+        .arg(data.path())
+        .args(["--allow-target", "127.0.0.1"])
+        .stdout(Stdio::piped())
+        .stderr(File::create(&log).unwrap())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let lines: Vec<String> = lines.take(4).map(Result::unwrap).collect();
+    let path = data.path().display();
+    let create = format!("create a key: plumbline keys create --credits 100 --data {path}");
+    assert_eq!(lines[1], create);
+    assert_eq!(lines[2], format!("data directory {path}, slots: 1"));
+    assert!(
+        lines[3].starts_with("sandbox of Chromium: on; network: "),
+        "{lines:?}"
+    );
+    let address = lines[0].strip_prefix("listening on http://").unwrap();
+    let client = Client {
+        address: address.parse().unwrap(),
+        key,
+    };
+    // An audit begins after the self-check.
+    let started = client.start(&format!("http://{}/", pages::unused_address()));
+    completed(&client, started.json["trackingId"].as_str().unwrap());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let log = std::fs::read_to_string(&log).unwrap();
+    assert!(log.contains("audit finished"), "{log}");
+    assert!(!log.contains("refused by the guard"), "{log}");
+}
+
 fn fill(data: &Path, ages: &[Duration]) -> Vec<String> {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let bundles = FileBlobs::open(&data.join("bundles")).unwrap();

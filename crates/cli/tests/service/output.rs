@@ -13,7 +13,8 @@ use crate::server::plumbline;
 #[test]
 fn a_closed_standard_output_causes_no_panic() {
     let data = tempfile::tempdir().unwrap();
-    for command in [&["doctor"][..], &["keys", "list"]] {
+    let doctor = ["doctor", "--check-url", "http://127.0.0.1:1/"];
+    for command in [&doctor[..], &["keys", "list"]] {
         let (reader, writer) = pipe().unwrap();
         drop(reader);
         let output = plumbline()
@@ -27,6 +28,46 @@ fn a_closed_standard_output_causes_no_panic() {
         assert_eq!(stderr, "", "{command:?}");
         assert_eq!(output.status.code(), Some(1), "{command:?}");
     }
+}
+
+#[test]
+fn doctor_checks_the_machine_and_its_connections() {
+    let data = tempfile::tempdir().unwrap();
+    let url = format!("http://{}/", pages::serve());
+    let doctor = |url: &str, key: &str| {
+        let output = plumbline()
+            .args(["doctor", "--check-url", url, "--crux-key", key, "--data"])
+            .arg(data.path())
+            .env("XDG_CACHE_HOME", data.path())
+            .output()
+            .unwrap();
+        (
+            output.status.code(),
+            String::from_utf8(output.stdout).unwrap(),
+        )
+    };
+    let (code, text) = doctor(&url, "key");
+    assert_eq!(code, Some(0), "{text}");
+    for check in [
+        "Cores: ",
+        "Memory: ",
+        "Shared memory: ",
+        "Fonts: ",
+        "Load: ",
+        "Stolen time: ",
+        "warn  Calibration: none for this machine and browser",
+        "ok    DNS: 127.0.0.1 found",
+        "ok    Field data: on",
+    ] {
+        assert!(text.contains(check), "{check}: {text}");
+    }
+    let responds = format!("ok    HTTP: {url} responds with status 200");
+    assert!(text.contains(&responds), "{text}");
+    let nowhere = format!("http://{}/", pages::unused_address());
+    let (code, text) = doctor(&nowhere, "a b");
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains(&format!("warn  HTTP: {nowhere}: ")), "{text}");
+    assert!(text.contains("FAIL  Field data: the key"), "{text}");
 }
 
 #[test]

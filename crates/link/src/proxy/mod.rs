@@ -67,6 +67,8 @@ pub struct LinkConfig {
     pub refused_hosts: Vec<String>,
     pub lookup_timeout: Duration,
     pub connect_timeout: Duration,
+    /// True if refusals are expected: they are then logged at level debug only.
+    pub expects_refusals: bool,
     /// Seed of random packet loss and of the senders' random choices; the same seed gives the same
     /// network.
     pub seed: u64,
@@ -86,6 +88,7 @@ impl LinkConfig {
             refused_hosts: services.iter().map(|h| (*h).to_owned()).collect(),
             lookup_timeout: Duration::from_secs(10),
             connect_timeout: Duration::from_secs(20),
+            expects_refusals: false,
             seed: 1,
         }
     }
@@ -189,7 +192,11 @@ impl Link {
             emulator,
             limits_removed: AtomicBool::new(false),
             span: tracing::Span::current(),
-            logged_refusals: AtomicUsize::new(0),
+            logged_refusals: AtomicUsize::new(if config.expects_refusals {
+                MAX_LOGGED_REFUSALS
+            } else {
+                0
+            }),
             max_bytes: config.max_bytes,
             over_limit: watch::Sender::new(false),
             refused_hosts: config.refused_hosts,

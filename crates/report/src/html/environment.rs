@@ -4,6 +4,7 @@ use plumbline_model::report::{
     CpuEmulationMethod, LocationConditions, LocationMode, NetworkConditions, NetworkIsolation,
     Report, StateNames,
 };
+use plumbline_model::runs::Runs;
 
 use super::figures::{date, ms, short_name};
 
@@ -100,6 +101,9 @@ pub(super) fn rows(report: &Report, made_at_ms: Option<i64>) -> Vec<(&'static st
     if cpu.visits > 1 {
         rows.push(("Visits", format!("{}, median shown", cpu.visits)));
     }
+    if let Some(runs) = &report.runs {
+        rows.push(("Runs", runs_text(runs)));
+    }
     if let Some(doubt) = cpu.score_uncertainty {
         rows.push((
             "Score uncertainty",
@@ -129,6 +133,17 @@ pub(super) fn rows(report: &Report, made_at_ms: Option<i64>) -> Vec<(&'static st
     }
     rows.push(("Report by", format!("Plumbline {}", crate::VERSION)));
     rows
+}
+
+/// Describes which of several runs is shown, and how far their performance scores differ.
+fn runs_text(runs: &Runs) -> String {
+    let (count, chosen) = (runs.count, runs.chosen);
+    let performance = runs.scores.get("performance");
+    let range = performance.and_then(|scores| Some((scores.min?, scores.max?)));
+    let scores = range.map_or(String::new(), |(min, max)| {
+        format!("; performance scores from {min:.0} to {max:.0}")
+    });
+    format!("{count}, run {chosen} shown (median){scores}")
 }
 
 fn connection(network: &NetworkConditions) -> String {

@@ -13,6 +13,7 @@ use super::crops::Screenshots;
 use super::figures::{bytes, ms};
 use super::gain::{Gain, gain};
 use super::links::Link;
+use super::places;
 
 /// A failed check that is worth fixing.
 pub(super) struct Fix {
@@ -102,13 +103,23 @@ pub(super) fn fixes(report: &Report, screenshots: &Screenshots) -> Vec<Fix> {
     candidates(report).into_iter().map(fix).collect()
 }
 
-/// Returns the titles of the checks to fix first, each with its gains.
-pub(crate) fn titles_and_gains(report: &Report) -> Vec<(&str, Vec<String>)> {
+/// A failed check that is worth fixing, for outputs without markup.
+pub(crate) struct PlainFix<'r> {
+    pub(crate) title: &'r str,
+    pub(crate) gains: Vec<String>,
+    /// The first file that the check names, with line and column if they are known.
+    pub(crate) place: Option<String>,
+}
+
+/// Returns the checks to fix first.
+pub(crate) fn plain_fixes(report: &Report) -> Vec<PlainFix<'_>> {
+    let page_url = report.final_url.as_deref().unwrap_or_default();
     candidates(report)
         .into_iter()
-        .map(|candidate| {
-            let gains = candidate.gains.into_iter().map(|(gain, _)| gain);
-            (candidate.check.title.as_str(), gains.collect())
+        .map(|candidate| PlainFix {
+            title: &candidate.check.title,
+            gains: candidate.gains.into_iter().map(|(gain, _)| gain).collect(),
+            place: places::first(candidate.check.details.as_ref(), page_url),
         })
         .collect()
 }
@@ -352,10 +363,8 @@ mod tests {
             ),
         ]))
         .unwrap();
-        let titles: Vec<_> = titles_and_gains(&report)
-            .into_iter()
-            .map(|(title, _)| title)
-            .collect();
+        let fixes = plain_fixes(&report);
+        let titles: Vec<_> = fixes.iter().map(|fix| fix.title).collect();
         assert_eq!(titles, ["large", "small", "title", "app"]);
     }
 }

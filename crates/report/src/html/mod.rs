@@ -19,13 +19,14 @@ mod gain;
 mod links;
 pub mod load;
 mod pictures;
+mod places;
 mod report_page;
 pub mod summary;
 
 pub use code_text::CodeText;
 pub use document::{BRAND, Document, ICON, SCRIPT, STYLESHEET};
 pub(crate) use film::largest_content_node;
-pub(crate) use fixes::titles_and_gains;
+pub(crate) use fixes::plain_fixes;
 pub use pictures::{PictureSource, picture};
 pub use plumbline_model::media::PictureId;
 pub use report_page::{ReportPage, standalone};

@@ -169,10 +169,9 @@ fn template<'a>(page: &'a ReportPage<'a>) -> ReportTemplate<'a> {
             Vec::new()
         },
         fractions: fractions(report),
-        metrics: report
-            .metrics
-            .as_ref()
-            .map_or_else(Vec::new, |metrics| cards(metrics, conditions.device.mode)),
+        metrics: report.metrics.as_ref().map_or_else(Vec::new, |metrics| {
+            cards(metrics, conditions.device.mode, report.runs.as_ref())
+        }),
         field: field_view(report),
         fixes,
         categories,

@@ -2,6 +2,7 @@
 
 use plumbline_catalog::Mode;
 use plumbline_model::report::{Metric, Metrics, Report};
+use plumbline_model::runs::Runs;
 use plumbline_model::scoring::{MetricKind, PERFORMANCE_WEIGHTS};
 
 use super::charts;
@@ -85,6 +86,8 @@ pub(super) struct MetricCard {
     pub(super) grade: &'static str,
     /// Its weight in the performance score.
     pub(super) weight: String,
+    /// The smallest and the largest value of several runs.
+    pub(super) range: Option<String>,
     pub(super) curve: String,
 }
 
@@ -129,7 +132,7 @@ pub fn limit_text(kind: MetricKind, value: f64) -> String {
 }
 
 /// Returns the cards of the six metrics.
-pub(super) fn cards(metrics: &Metrics, mode: Mode) -> Vec<MetricCard> {
+pub(super) fn cards(metrics: &Metrics, mode: Mode, runs: Option<&Runs>) -> Vec<MetricCard> {
     METRICS
         .into_iter()
         .map(|(kind, name, _)| {
@@ -144,11 +147,16 @@ pub(super) fn cards(metrics: &Metrics, mode: Mode) -> Vec<MetricCard> {
                 limits[0],
                 limits[1]
             );
+            let range = runs.and_then(|runs| runs.range(kind)).map(|(min, max)| {
+                let [min, max] = [min, max].map(|value| value_text(kind, value));
+                format!("{min} to {max} in all runs")
+            });
             let weight = PERFORMANCE_WEIGHTS.iter().find(|(other, _)| *other == kind);
             MetricCard {
                 name,
                 class: grade.class(),
                 grade: grade.label(),
+                range,
                 weight: weight.map_or("not in the score".to_owned(), |(_, weight)| {
                     format!("{weight}\u{a0}% of the score")
                 }),
@@ -247,6 +255,34 @@ mod tests {
         assert_eq!(
             (&*fraction.href, fraction.class),
             ("#agentic-browsing", "middling")
+        );
+    }
+
+    #[test]
+    fn the_cards_of_several_runs_show_their_range() {
+        let report = report();
+        let mut slower = report.clone();
+        if let Some(lcp) = slower.metrics.as_mut().and_then(|it| it.lcp.as_mut()) {
+            lcp.value += 1000.0;
+        }
+        let lcp = report.metrics.as_ref().unwrap().lcp.unwrap().value;
+        let runs = plumbline_model::runs::spread(&[report.clone(), slower], 2, 0);
+        let metrics = report.metrics.as_ref().unwrap();
+        let cards = cards(metrics, Mode::Mobile, Some(&runs));
+        let expected = format!("{} to {} in all runs", ms(lcp), ms(lcp + 1000.0));
+        assert_eq!(cards[1].range.as_deref(), Some(&*expected));
+        assert!(super::cards(metrics, Mode::Mobile, None)[1].range.is_none());
+        let rows = super::super::environment::rows(
+            &Report {
+                runs: Some(runs),
+                ..report
+            },
+            None,
+        );
+        let row = rows.iter().find(|(name, _)| *name == "Runs").unwrap();
+        assert!(
+            row.1
+                .starts_with("2, run 1 shown (median); performance scores from ")
         );
     }
 

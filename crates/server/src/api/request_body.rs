@@ -8,7 +8,7 @@ use axum::{
     http::{HeaderMap, header},
 };
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use plumbline_seam::{Expectation, Order, VisitState};
+use plumbline_seam::{Expectation, Order, VisitOptions, VisitState};
 use plumbline_store::AuditOptions;
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::Value;
@@ -56,6 +56,8 @@ pub(crate) struct AuditRequest {
     #[serde(default)]
     allow_error_status: bool,
     #[serde(default)]
+    quick: bool,
+    #[serde(default)]
     labels: Vec<String>,
     #[serde(default, deserialize_with = "visit_options::parsed")]
     state: Option<Parsed<VisitState>>,
@@ -77,6 +79,8 @@ pub(crate) struct BatchRequest {
     webhook: Option<String>,
     #[serde(default)]
     allow_error_status: bool,
+    #[serde(default)]
+    quick: bool,
     #[serde(default)]
     labels: Vec<String>,
     #[serde(default, deserialize_with = "visit_options::parsed")]
@@ -117,6 +121,7 @@ impl From<Order> for AuditRequest {
             runs: None,
             webhook: None,
             allow_error_status: order.options.allow_error_status,
+            quick: order.options.quick,
             labels: Vec::new(),
             state: order.options.state.map(|state| Parsed(Ok(*state))),
             expect: order.options.expect.map(|expect| Parsed(Ok(*expect))),
@@ -125,6 +130,14 @@ impl From<Order> for AuditRequest {
 }
 
 impl AuditRequest {
+    /// Returns the request with a number of runs, which is not validated yet.
+    pub(crate) fn with_runs(self, runs: i64) -> Self {
+        Self {
+            runs: Some(runs),
+            ..self
+        }
+    }
+
     /// Validates the values; the failure names the first invalid one.
     pub(crate) fn validate(self, app: &App) -> Result<ValidStart, Failure> {
         let values = Values {
@@ -140,7 +153,10 @@ impl AuditRequest {
             device: self.device,
             network: self.network,
             location: self.location,
-            options: visit_options::validated(self.allow_error_status, self.state, self.expect)?,
+            options: VisitOptions {
+                quick: self.quick,
+                ..visit_options::validated(self.allow_error_status, self.state, self.expect)?
+            },
         };
         Ok(ValidStart {
             orders: Orders::Single(order),
@@ -187,8 +203,10 @@ impl BatchRequest {
             remove_repetitions(list);
         }
         let options = options(self.runs, self.webhook, self.labels, app)?;
-        let visit_options =
-            visit_options::validated(self.allow_error_status, self.state, self.expect)?;
+        let visit_options = VisitOptions {
+            quick: self.quick,
+            ..visit_options::validated(self.allow_error_status, self.state, self.expect)?
+        };
         let mut orders = Vec::with_capacity(count);
         for url in &self.urls {
             for device in &self.devices {

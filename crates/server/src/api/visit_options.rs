@@ -52,6 +52,7 @@ pub(crate) fn validated(
         .map_err(|reason| Failure::InvalidExpectation(InvalidValue::new("expect", reason)))?;
     let options = VisitOptions {
         allow_error_status,
+        quick: false,
         state: (state != VisitState::default()).then(|| Box::new(state)),
         expect: (expect != Expectation::default()).then(|| Box::new(expect)),
     };

@@ -35,6 +35,11 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
             "description": "Whether a main document with status 400 or above is measured. Otherwise the audit \
                             ends with the error `HTTP_ERROR`.",
         },
+        "Quick": {
+            "type": "boolean", "default": false,
+            "description": "Whether each run has exactly one visit. Otherwise the page is visited up to three times \
+                            if the machine was busy or the score is uncertain.",
+        },
         "VisitState": visit_options::state(),
         "Expectation": visit_options::expectation(),
         "Webhook": {
@@ -80,6 +85,7 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
                 "location": reference("LocationId"),
                 "network": reference("NetworkId"),
                 "runs": reference("Runs"),
+                "quick": reference("Quick"),
                 "allowErrorStatus": reference("AllowErrorStatus"),
                 "state": reference("VisitState"),
                 "expect": reference("Expectation"),
@@ -100,6 +106,7 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
                 "locations": list_of("LocationId", limits.batch_audits),
                 "networks": list_of("NetworkId", limits.batch_audits),
                 "runs": reference("Runs"),
+                "quick": reference("Quick"),
                 "allowErrorStatus": reference("AllowErrorStatus"),
                 "state": reference("VisitState"),
                 "expect": reference("Expectation"),

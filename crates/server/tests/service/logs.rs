@@ -77,6 +77,18 @@ async fn a_log_line_names_the_audit_if_it_exists() {
 }
 
 #[tokio::test]
+async fn successful_probes_are_not_logged() {
+    let rig = Rig::new().await;
+    LOG.take();
+    for path in ["/healthz", "/readyz", "/metrics"] {
+        assert_eq!(rig.send(&get(path)).await.status, 200, "{path}");
+    }
+    assert_eq!(lines(), Vec::<Value>::new());
+    rig.send(&HttpRequest::new("DELETE", "/healthz")).await;
+    assert_eq!(lines().len(), 1, "{:?}", lines());
+}
+
+#[tokio::test]
 async fn each_request_has_one_log_line_and_a_server_error_one_more_with_the_request_id_but_never_the_key()
  {
     let rig = Rig::new().await;

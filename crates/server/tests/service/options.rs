@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::rig::{Rig, failure, get, order, start};
+use crate::rig::{Rig, failure, get, order, post, start};
 
 fn with(member: &str, value: Value) -> Value {
     let mut body = order();
@@ -47,6 +47,25 @@ async fn an_allowed_error_status_reaches_the_agent() {
         let request = start(&rig.key, &with("allowErrorStatus", value));
         rig.check(request, 400, failure(invalid)).await;
     }
+}
+
+#[tokio::test]
+async fn a_quick_audit_is_one_for_the_agent() {
+    let rig = Rig::new().await;
+    rig.start_with(&with("quick", json!(true))).await;
+    assert!(rig.lease().await.order.options.quick);
+    rig.start().await;
+    assert!(!rig.lease().await.order.options.quick);
+    let request = start(&rig.key, &with("quick", json!("yes")));
+    let invalid = "Invalid Request body or missing required parameters";
+    rig.check(request, 400, failure(invalid)).await;
+    let body = json!({
+        "urls": ["https://example.com/"], "devices": ["mobile"], "locations": ["eu"],
+        "networks": ["cable"], "quick": true,
+    });
+    rig.send(&post("/v1/batches", body.to_string()).key(&rig.key).json())
+        .await;
+    assert!(rig.lease().await.order.options.quick);
 }
 
 #[tokio::test]

@@ -90,7 +90,8 @@ async fn an_audit_is_started_followed_and_read() {
 async fn the_form_is_prefilled_by_the_query() {
     let rig = Rig::with_pages().await;
     let cookie = sign_in(&rig, &rig.key).await;
-    let query = "/?url=https%3A%2F%2Fexample.com%2F&device=desktop&network=cable&location=teapot";
+    let query = "/?url=https%3A%2F%2Fexample.com%2F&device=desktop&network=cable&location=teapot\
+                 &runs=3&quick=true";
     let request = get(query).header(
         "Cookie",
         &format!("{cookie}; plumbline_choice=pixel.wifi.eu"),
@@ -102,11 +103,57 @@ async fn the_form_is_prefilled_by_the_query() {
         r#"<option value="desktop" selected>"#,
         r#"<option value="cable" selected>"#,
         r#"<option value="eu" selected>"#,
+        r#"name="runs" type="number" min="1" max="9" value="3">"#,
+        r#"name="quick" value="true" checked>"#,
     ] {
         assert!(start.text().contains(part), "{part}");
     }
     let icon = rig.browse(&get("/favicon.ico")).await;
     assert_eq!(icon.header("content-type"), Some("image/svg+xml"));
+}
+
+#[tokio::test]
+async fn the_network_of_the_form_follows_the_device_and_presets_choose_both() {
+    let rig = Rig::with_pages().await;
+    let cookie = sign_in(&rig, &rig.key).await;
+    let start = rig.browse(&get("/").header("Cookie", &cookie)).await;
+    for part in [
+        r#"<optgroup label="Phones"><option value="mobile" selected>"#,
+        r#"<optgroup label="Tablets"><option value="ipad102">"#,
+        r#"<optgroup label="Desktops and laptops"><option value="desktop">"#,
+        r#"<option value="" selected>Follows the device</option>"#,
+        r#"<optgroup label="Mobile networks">"#,
+        r#"<optgroup label="Fixed lines and Wi-Fi"><option value="fiber">"#,
+        r#"name="preset" value="lighthouse-desktop">Lighthouse desktop</button>"#,
+    ] {
+        assert!(start.text().contains(part), "{part}");
+    }
+    for (choice, device, network) in [
+        ("device=mobile&network=", "mobile", "mobileSlow4g"),
+        (
+            "device=macbookPro16&network=",
+            "macbookPro16",
+            "desktopDense4G",
+        ),
+        ("device=macbookPro16&network=dsl", "macbookPro16", "dsl"),
+        (
+            "device=pixel&network=dsl&preset=lighthouse-desktop",
+            "desktop",
+            "desktopDense4G",
+        ),
+    ] {
+        let order = format!("url=example.com&location=eu&{choice}");
+        let request = form("/audits", &order).header("Cookie", &cookie);
+        let started = rig.browse(&request).await;
+        assert_eq!(started.status, 303, "{}", started.text());
+        let order = rig.lease().await.order;
+        assert_eq!((&*order.device, &*order.network), (device, network));
+    }
+    let choice = "url=example.com&device=mobile&network=&location=eu&runs=3&quick=true";
+    rig.browse(&form("/audits", choice).header("Cookie", &cookie))
+        .await;
+    let lease = rig.lease().await;
+    assert_eq!((lease.runs, lease.order.options.quick), (3, true));
 }
 
 #[tokio::test]

@@ -8,8 +8,8 @@ use axum::{
     http::{HeaderMap, request::Parts},
     response::{IntoResponse, Response},
 };
-use plumbline_catalog::Catalog;
-use plumbline_seam::Order;
+use plumbline_catalog::{Catalog, FormFactor, NetworkKind};
+use plumbline_seam::{Order, VisitOptions, with_scheme};
 
 use super::audit_list::{AuditRow, PastAudit, audit_rows};
 use super::cookies::Cookies;
@@ -19,8 +19,12 @@ use super::parts as page_parts;
 use super::session::{Visitor, see_other, with_status_of};
 use super::{page_rate, sign_in};
 use crate::{
-    api::request_body::AuditRequest, auth::Starter, errors::Failure,
-    request_context::RequestContext, start, state::SharedState,
+    api::request_body::{AuditRequest, MAX_RUNS},
+    auth::Starter,
+    errors::Failure,
+    request_context::RequestContext,
+    start,
+    state::SharedState,
 };
 
 /// The cookie with the last device, network and location.
@@ -46,8 +50,60 @@ struct StartPage {
 struct StartForm {
     url: String,
     device: String,
+    /// The id of the network; empty for the network that follows the device.
     network: String,
     location: String,
+    /// The number of runs, as it was typed.
+    runs: String,
+    quick: bool,
+}
+
+/// Choices of a list that are shown under one heading.
+struct ChoiceGroup<'a> {
+    label: &'static str,
+    choices: Vec<Choice<'a>>,
+}
+
+/// An entry of the catalog in a list.
+struct Choice<'a> {
+    id: &'a str,
+    name: &'a str,
+}
+
+impl StartPage {
+    fn max_runs(&self) -> u32 {
+        MAX_RUNS
+    }
+
+    fn device_groups(&self) -> Vec<ChoiceGroup<'_>> {
+        let groups = FormFactor::ALL.into_iter().map(|form_factor| {
+            let devices = self.catalog.devices().iter();
+            let devices = devices.filter(|device| device.form_factor() == form_factor);
+            let choices = devices.map(|device| (device.id.as_str(), device.name.as_str()));
+            ChoiceGroup::new(form_factor.heading(), choices)
+        });
+        groups.filter(|group| !group.choices.is_empty()).collect()
+    }
+
+    fn network_groups(&self) -> Vec<ChoiceGroup<'_>> {
+        let groups = NetworkKind::ALL.into_iter().map(|kind| {
+            let networks = self.catalog.networks().iter();
+            let networks = networks.filter(|network| network.kind == kind);
+            let choices = networks.map(|network| (network.id.as_str(), network.name.as_str()));
+            ChoiceGroup::new(kind.heading(), choices)
+        });
+        groups.filter(|group| !group.choices.is_empty()).collect()
+    }
+}
+
+impl<'a> ChoiceGroup<'a> {
+    fn new(label: &'static str, choices: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
+        let choices = choices.map(|(id, name)| Choice { id, name });
+        Self {
+            label,
+            choices: choices.collect(),
+        }
+    }
 }
 
 impl Page for StartPage {
@@ -116,6 +172,10 @@ fn prefilled(
     if let Some(id) = query(parts, "location")?.filter(|id| catalog.location(id).is_some()) {
         form.location = id;
     }
+    if let Some(runs) = query(parts, "runs")? {
+        form.runs = runs;
+    }
+    form.quick = query(parts, "quick")?.is_some_and(|value| value == "true");
     Ok(form)
 }
 
@@ -131,8 +191,10 @@ fn last_choice(service: &SharedState, headers: &HeaderMap) -> StartForm {
     StartForm {
         url: String::new(),
         device: pick(&|id| catalog.device(id).is_some(), "mobile"),
-        network: pick(&|id| catalog.network(id).is_some(), "mobileSlow4g"),
+        network: pick(&|id| catalog.network(id).is_some(), ""),
         location: pick(&|id| catalog.location(id).is_some(), "us-tx"),
+        runs: "1".to_owned(),
+        quick: false,
     }
 }
 
@@ -143,12 +205,18 @@ pub(crate) async fn start(
     visitor: Visitor,
     mut fields: Form,
 ) -> Result<Response, Failure> {
-    let form = StartForm {
-        url: with_scheme(fields.take("url").trim()),
+    let mut form = StartForm {
+        url: completed_url(fields.take("url").trim()),
         device: fields.take("device"),
         network: fields.take("network"),
         location: fields.take("location"),
+        runs: fields.take("runs"),
+        quick: fields.take("quick") == "true",
     };
+    if let Some(preset) = service.app.catalog.preset(&fields.take("preset")) {
+        form.device = preset.device.to_owned();
+        form.network = preset.network.to_owned();
+    }
     match accept(&service, &visitor, &form).await {
         Ok(tracking_id) => {
             let mut response = see_other(&format!("/audits/{tracking_id}"));
@@ -172,29 +240,45 @@ async fn accept(
     visitor: &Visitor,
     form: &StartForm,
 ) -> Result<String, Failure> {
+    let catalog = &service.app.catalog;
+    let network = match catalog.device(&form.device) {
+        Some(device) if form.network.is_empty() => {
+            let network = catalog.network_of(device);
+            network.map_or_else(String::new, |network| network.id.clone())
+        }
+        _ => form.network.clone(),
+    };
     let request = AuditRequest::from(Order {
         url: form.url.clone(),
         device: form.device.clone(),
-        network: form.network.clone(),
+        network,
         location: form.location.clone(),
-        options: plumbline_seam::VisitOptions::default(),
+        options: VisitOptions {
+            quick: form.quick,
+            ..VisitOptions::default()
+        },
     });
+    // A form without the field is one of an earlier version; another text is an invalid number.
+    let runs = match form.runs.trim() {
+        "" => 1,
+        text => text.parse().unwrap_or(0),
+    };
     let starter = Starter {
         key_id: visitor.key_id.clone(),
         account_id: visitor.account_id.clone(),
         // The headers of a page do not describe the limit of starts.
         context: RequestContext::default(),
     };
-    let request = request.validate(&service.app)?;
+    let request = request.with_runs(runs).validate(&service.app)?;
     start::start(service, &starter, request, None).await
 }
 
-/// Adds `https://` to a URL without a scheme, such as `example.com`.
-fn with_scheme(url: &str) -> String {
-    if url.is_empty() || url.contains("://") {
-        url.to_owned()
-    } else {
-        format!("https://{url}")
+/// Adds a scheme to a URL that has none, such as `example.com` or `localhost:3000`. Nothing else is
+/// changed, so that the text that is stored, shown and visited is the same.
+fn completed_url(text: &str) -> String {
+    match with_scheme(text) {
+        Some(url) => format!("{}://{text}", url.scheme()),
+        None => text.to_owned(),
     }
 }
 
@@ -203,6 +287,7 @@ fn problem_text(failure: &Failure) -> &'static str {
         Failure::InvalidUrl(_) => {
             "This URL cannot be audited. Enter the public http or https URL of a page."
         }
+        Failure::InvalidRuns(_) => "Choose between 1 and 9 runs.",
         Failure::TooManyUnfinished => {
             "Too many of your audits are waiting. Try again when some of them have finished."
         }
@@ -225,6 +310,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_scheme_is_added_and_nothing_else_is_changed() {
+        for (text, url) in [
+            ("example.com/a b", "https://example.com/a b"),
+            ("localhost:3000", "http://localhost:3000"),
+            ("http://example.com", "http://example.com"),
+            ("shop", "shop"),
+            ("", ""),
+        ] {
+            assert_eq!(completed_url(text), url);
+        }
+    }
+
+    #[test]
     fn texts_of_audits_and_of_the_form_are_escaped() {
         let past = PastAudit {
             tracking_id: "trk_1".to_owned(),
@@ -241,6 +339,8 @@ mod tests {
                 device: EVIL.to_owned(),
                 network: EVIL.to_owned(),
                 location: EVIL.to_owned(),
+                runs: EVIL.to_owned(),
+                quick: true,
             },
             credits: 1,
             past: audit_rows(&[past]),

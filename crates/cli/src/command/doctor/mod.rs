@@ -1,5 +1,9 @@
 //! `doctor`: checks that this machine can run audits.
 
+mod machine;
+mod outbound;
+mod speed;
+
 use std::path::Path;
 use std::time::Duration;
 
@@ -7,6 +11,7 @@ use plumbline_agent::{Cpu, ThrottleMethod, self_check};
 use plumbline_browser::{LaunchOptions, Launcher, NetworkIsolation};
 use plumbline_catalog::Catalog;
 use plumbline_store::{PostgresOptions, PostgresStore, SqliteStore, Store};
+use url::Url;
 
 use crate::args::{BrowserArgs, DoctorArgs};
 use crate::clock::now;
@@ -26,10 +31,27 @@ pub async fn run(args: DoctorArgs) -> Result<Exit, Exit> {
     }
     let location = StoreLocation::resolve(args.data)?;
     let catalog = load_catalog(args.catalog.as_deref())?;
+    let url = Url::parse(&args.check_url)
+        .map_err(|error| Exit::usage(format!("--check-url: {error}")))?;
+    let launch = launch_options(args.browser);
+    let browser_bytes = launch.memory_bytes;
+    let load = machine::load();
+    let time_before = machine::ProcessorTime::read();
+    let (chromium, storage) = (chromium(launch, &catalog).await, storage(&location).await);
     let findings = [
-        chromium(launch_options(args.browser), &catalog).await,
-        storage(&location).await,
+        chromium,
+        storage,
         clock(),
+        vec![
+            machine::cores(),
+            machine::memory(browser_bytes),
+            machine::shared_memory(),
+            machine::fonts(),
+            load,
+            machine::steal(time_before),
+        ],
+        outbound::connections(&url).await,
+        vec![outbound::crux_key(args.crux_key.as_deref())],
     ];
     let mut is_ok = true;
     for finding in findings.into_iter().flatten() {
@@ -106,7 +128,7 @@ async fn calibrate(browser: BrowserArgs, catalog: Option<&Path>) -> Result<Exit,
 /// The result of one check.
 enum Finding {
     Ok(String),
-    /// Audits can run, but with less protection than possible.
+    /// Audits can run, but with less protection or less accurately than possible.
     Warning {
         text: String,
         advice: String,
@@ -119,6 +141,13 @@ enum Finding {
 
 fn failure(text: impl Into<String>, advice: impl Into<String>) -> Finding {
     Finding::Failure {
+        text: text.into(),
+        advice: advice.into(),
+    }
+}
+
+fn warning(text: impl Into<String>, advice: impl Into<String>) -> Finding {
+    Finding::Warning {
         text: text.into(),
         advice: advice.into(),
     }
@@ -155,6 +184,7 @@ async fn chromium(options: LaunchOptions, catalog: &Catalog) -> Vec<Finding> {
             findings.push(network_isolation(&launcher));
             findings.push(memory_limit(&launcher));
             findings.push(isolation_check(&launcher, catalog).await);
+            findings.extend(speed::calibration(&launcher, catalog).await);
             findings
         }
         Err(error) => vec![failure(
@@ -172,12 +202,12 @@ fn network_isolation(launcher: &Launcher) -> Finding {
         NetworkIsolation::Namespace => {
             Finding::Ok("Network: each browser has its own namespace".to_owned())
         }
-        NetworkIsolation::Shared { reason } => Finding::Warning {
-            text: format!(
+        NetworkIsolation::Shared { reason } => warning(
+            format!(
                 "Network: browsers share this machine's network, isolated by flags only: {reason}"
             ),
-            advice: "allow unprivileged user and network namespaces".to_owned(),
-        },
+            "allow unprivileged user and network namespaces",
+        ),
     }
 }
 
@@ -189,7 +219,7 @@ fn memory_limit(launcher: &Launcher) -> Finding {
     };
     let mebibytes = launcher.memory_bytes() >> 20;
     Finding::Ok(format!(
-        "Memory: {mebibytes} MiB for each browser, {enforcement}"
+        "Memory limit: {mebibytes} MiB for each browser, {enforcement}"
     ))
 }
 
