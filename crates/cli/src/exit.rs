@@ -12,7 +12,7 @@ pub enum Exit {
     Failed(Option<String>),
     /// Exit code 2: invalid arguments or configuration (clap uses 2 as well).
     Usage(String),
-    /// Exit code 3: the page exceeds its budget.
+    /// Exit code 3: the page exceeds its budget; for `compare`, the second page is slower.
     OverBudget,
 }
 

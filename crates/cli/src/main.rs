@@ -12,6 +12,7 @@ mod cookie_jar;
 mod exit;
 mod field_data;
 mod field_quota;
+mod local_auditor;
 mod opener;
 mod output;
 mod progress_line;
@@ -58,6 +59,7 @@ async fn run(command: Command) -> Exit {
         Command::Serve(args) => command::serve::run(*args).await,
         Command::Agent(args) => command::agent::run(args).await,
         Command::Audit(args) => command::audit::run(*args).await,
+        Command::Compare(args) => command::compare::run(*args).await,
         Command::Judge(args) => command::judge::run(&args),
         Command::Metrics(args) => command::metrics::run(&args),
         Command::Doctor(args) => command::doctor::run(args).await,

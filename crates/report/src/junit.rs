@@ -30,7 +30,7 @@ pub struct JunitOptions<'a> {
 /// The most items listed per failure, because CI servers show the whole text.
 const MAX_ITEMS: usize = 20;
 
-enum CaseResult {
+pub(crate) enum CaseResult {
     Passed,
     /// The case passed, with a text as its output.
     PassedWithOutput(String),
@@ -42,9 +42,9 @@ enum CaseResult {
     Error(String),
 }
 
-struct Case {
-    name: String,
-    result: CaseResult,
+pub(crate) struct Case {
+    pub(crate) name: String,
+    pub(crate) result: CaseResult,
 }
 
 /// Renders a report as JUnit XML.
@@ -81,8 +81,10 @@ pub(crate) fn render(source: &ExportSource) -> String {
         }
     }
     let mut xml = String::new();
+    let url = report.final_url.as_deref().unwrap_or(&report.requested_url);
+    let made_at = crate::contract::iso8601_ms(source.made_at_ms);
     // Writing to a string cannot fail.
-    let _ = write_suites(&mut xml, &suites, source);
+    let _ = write_suites(&mut xml, &suites, url, &made_at);
     xml
 }
 
@@ -264,10 +266,12 @@ fn is_skipped(result: &CaseResult) -> bool {
     matches!(result, CaseResult::Skipped(_))
 }
 
-fn write_suites(
+/// Writes suites, each given by its name and its cases.
+pub(crate) fn write_suites(
     xml: &mut String,
     suites: &[(String, Vec<Case>)],
-    source: &ExportSource,
+    name: &str,
+    made_at: &str,
 ) -> std::fmt::Result {
     let sum = |is| {
         suites
@@ -275,34 +279,29 @@ fn write_suites(
             .map(|(_, cases)| count(cases, is))
             .sum::<usize>()
     };
-    let url = source
-        .report
-        .final_url
-        .as_deref()
-        .unwrap_or(&source.report.requested_url);
     writeln!(xml, r#"<?xml version="1.0" encoding="UTF-8"?>"#)?;
     writeln!(
         xml,
         r#"<testsuites name="{}" tests="{}" failures="{}" errors="{}" skipped="{}">"#,
-        attribute(url),
+        attribute(name),
         sum(|_| true),
         sum(is_failed),
         sum(is_error),
         sum(is_skipped),
     )?;
-    for (name, cases) in suites {
+    for (suite, cases) in suites {
         writeln!(
             xml,
             r#"  <testsuite name="{}" tests="{}" failures="{}" errors="{}" skipped="{}" timestamp="{}">"#,
-            attribute(name),
+            attribute(suite),
             cases.len(),
             count(cases, is_failed),
             count(cases, is_error),
             count(cases, is_skipped),
-            crate::contract::iso8601_ms(source.made_at_ms),
+            made_at,
         )?;
         for case in cases {
-            write_case(xml, name, case)?;
+            write_case(xml, suite, case)?;
         }
         writeln!(xml, "  </testsuite>")?;
     }

@@ -9,6 +9,7 @@
 )]
 
 pub mod budget;
+pub mod comparison;
 pub mod contract;
 mod csv;
 mod export;

@@ -14,19 +14,7 @@ pub struct AuditArgs {
     /// The URL of the page
     pub url: String,
     #[command(flatten)]
-    pub choice: ChoiceArgs,
-    /// The location to audit from; simulated unless this machine is there; `plumbline locations`
-    /// lists the ids [default: the location of this machine]
-    #[arg(long, value_name = "ID")]
-    pub location: Option<String>,
-    /// The location of this machine; reports name it only if it is set [default: us-tx]
-    #[arg(
-        long,
-        alias = "stands-at",
-        env = "PLUMBLINE_LOCATION",
-        value_name = "ID"
-    )]
-    pub agent_location: Option<String>,
+    pub conditions: ConditionArgs,
     /// Print the whole report as JSON
     #[arg(long, conflicts_with = "output")]
     pub json: bool,
@@ -56,13 +44,65 @@ pub struct AuditArgs {
     #[arg(long, value_name = "FILE")]
     pub bundle: Option<PathBuf>,
     #[command(flatten)]
-    pub browser: BrowserArgs,
-    #[command(flatten)]
-    pub targets: TargetArgs,
-    #[command(flatten)]
     pub field: FieldArgs,
     #[command(flatten)]
     pub state: StateArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct CompareArgs {
+    /// The URLs of the two pages; the second is compared with the first
+    #[arg(num_args = 2, required = true, value_names = ["URL_A", "URL_B"])]
+    pub urls: Vec<String>,
+    #[command(flatten)]
+    pub conditions: ConditionArgs,
+    /// The most pairs of visits; fewer are made if the answer is clear before
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u8).range(4..=10))]
+    pub max_pairs: u8,
+    /// The format of the result [default: a text]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub output: Option<ComparisonOutput>,
+    /// The output file [default: standard output]
+    #[arg(long, value_name = "PATH")]
+    pub output_path: Option<PathBuf>,
+    /// End with exit code 3 if the second page is slower in any figure
+    #[arg(long)]
+    pub fail_if_slower: bool,
+    /// Show no progress
+    #[arg(long, short)]
+    pub quiet: bool,
+    #[command(flatten)]
+    pub state: StateArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ComparisonOutput {
+    Json,
+    Markdown,
+    Junit,
+}
+
+/// The conditions of the visits that a command makes itself.
+#[derive(Debug, clap::Args)]
+pub struct ConditionArgs {
+    #[command(flatten)]
+    pub choice: ChoiceArgs,
+    /// The location to audit from; simulated unless this machine is there; `plumbline locations`
+    /// lists the ids [default: the location of this machine]
+    #[arg(long, value_name = "ID")]
+    pub location: Option<String>,
+    /// The location of this machine; reports name it only if it is set [default: us-tx]
+    #[arg(
+        long,
+        alias = "stands-at",
+        env = "PLUMBLINE_LOCATION",
+        value_name = "ID"
+    )]
+    pub agent_location: Option<String>,
+    #[command(flatten)]
+    pub browser: BrowserArgs,
+    #[command(flatten)]
+    pub targets: TargetArgs,
 }
 
 /// The device and the network of an audit.

@@ -17,7 +17,8 @@ pub use admin::{
     KeysEndSessionsArgs, KeysRevokeArgs, MigrateStoreArgs,
 };
 pub use audit::{
-    AuditArgs, ChoiceArgs, DoctorArgs, FormFactor, JudgeArgs, MetricsArgs, OutputArgs,
+    AuditArgs, ChoiceArgs, CompareArgs, ComparisonOutput, ConditionArgs, DoctorArgs, FormFactor,
+    JudgeArgs, MetricsArgs, OutputArgs,
 };
 pub use catalog::{CatalogArgs, CompletionsArgs};
 pub use config_file::parse;
@@ -41,6 +42,8 @@ pub enum Command {
     Agent(AgentArgs),
     /// Audit one page and print the result, without a server
     Audit(Box<AuditArgs>),
+    /// Compare two pages fairly: visit them in turn until it is clear whether one is faster
+    Compare(Box<CompareArgs>),
     /// Evaluate the stored evidence of an audit again and print the report as JSON
     Judge(JudgeArgs),
     /// Print the metrics of a trace file as JSON

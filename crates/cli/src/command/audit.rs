@@ -1,33 +1,28 @@
 //! `audit`: audits one page without a server.
 
 use std::io::IsTerminal;
-use std::str::FromStr;
 use std::sync::Arc;
 
-use plumbline_agent::{AuditEvent, Auditor, Cpu, VisitEvent};
-use plumbline_browser::Pool;
+use plumbline_agent::{AuditEvent, VisitEvent};
 use plumbline_bundle::Bundle;
-use plumbline_catalog::{Catalog, PRESETS};
 use plumbline_field::UnsharedQuota;
-use plumbline_link::Target;
 use plumbline_model::report::Report;
 use plumbline_model::runs::{representative, spread};
 use plumbline_report::terminal::{self, Colors};
 use plumbline_report::{ExportSource, Format, JunitOptions};
-use plumbline_seam::{AuditOutput, Order, with_scheme};
-use url::Url;
+use plumbline_seam::AuditOutput;
 
-use crate::args::{AuditArgs, ChoiceArgs};
+use crate::args::AuditArgs;
 use crate::budget;
 use crate::clock::now;
 use crate::exit::Exit;
 use crate::field_data::FieldData;
+use crate::local_auditor::prepare;
 use crate::opener;
 use crate::output::{self, Outputs};
 use crate::progress_line::ProgressLine;
-use crate::settings::{FieldSettings, TargetSettings, calibration_file, launch_options};
+use crate::settings::FieldSettings;
 use crate::standard_output as out;
-use crate::suggestion::unknown_id;
 use crate::visit_options;
 
 /// Runs `plumbline audit`.
@@ -35,46 +30,13 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
     let budget = args.budget.as_deref().map(budget::read).transpose()?;
     let default_formats: &[Format] = if args.json { &[Format::Json] } else { &[] };
     let outputs = Outputs::resolve(args.output, default_formats)?;
-    let has_allowed_targets = !args.targets.allow_target.is_empty();
-    let mut targets = TargetSettings::resolve(args.targets, args.agent_location)?;
-    let field = FieldSettings::resolve(&args.field, &targets)?;
     let mut options = visit_options::resolve(args.state, args.allow_error_status)?;
     options.quick |= args.quick;
-    let (device, network) = choose(args.choice, &targets.catalog);
-    let order = Order {
-        url: with_scheme(&args.url).map_or(args.url, String::from),
-        device,
-        network,
-        location: args
-            .location
-            .unwrap_or_else(|| targets.agent_location.id.clone()),
-        options,
-    };
-    let url = check(&order, &targets.catalog)?;
-    if !has_allowed_targets {
-        // The user of this command may visit any host: the one in the URL is allowed, and no
-        // others.
-        targets.allow.extend(target_of(&url));
-    }
-    let guard = Arc::new(targets.guard()?);
-    let TargetSettings {
-        agent_location,
-        catalog,
-        ..
-    } = targets;
-    let launcher = super::serve::find_browser(launch_options(args.browser))?;
-    let catalog = Arc::new(catalog);
-    let field = FieldData::new(field, Arc::clone(&catalog), Arc::new(UnsharedQuota));
+    let (auditor, [order], targets) = prepare(args.conditions, [args.url], options)?;
+    let field = FieldSettings::resolve(&args.field, &targets)?;
+    let catalog = Arc::clone(&auditor.catalog);
+    let field = FieldData::new(field, catalog, Arc::new(UnsharedQuota));
     field.begin(TRACKING_ID, &order.url, &order.device);
-    let auditor = Auditor {
-        cpu: Cpu::new(launcher.clone(), calibration_file()),
-        // One visit is often enough: a spare browser would be started and never used.
-        browsers: Pool::start(launcher, 0),
-        catalog,
-        guard,
-        agent_location,
-        max_visits: plumbline_agent::MAX_VISITS,
-    };
     let mut runs = Vec::new();
     for number in 1..=args.runs {
         let progress = (!args.quiet).then(|| ProgressLine::start(number, args.runs));
@@ -161,26 +123,6 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
     }
 }
 
-/// Returns the ids of the device and the network. A network that was not chosen follows the device;
-/// for an unknown device it is empty, because the device is reported as the error.
-fn choose(choice: ChoiceArgs, catalog: &Catalog) -> (String, String) {
-    let preset = choice.preset.as_deref();
-    if let Some(preset) = PRESETS.iter().find(|it| Some(it.id) == preset) {
-        return (preset.device.to_owned(), preset.network.to_owned());
-    }
-    let device = choice.device.unwrap_or_else(|| DEFAULT_DEVICE.to_owned());
-    let network = choice.network.unwrap_or_else(|| {
-        let network = catalog
-            .device(&device)
-            .and_then(|it| catalog.network_of(it));
-        network.map_or_else(String::new, |network| network.id.clone())
-    });
-    (device, network)
-}
-
-/// The device of an audit for which none was chosen.
-const DEFAULT_DEVICE: &str = "mobile";
-
 /// Returns the index of the run to show: that with an error, which is the last one, else the one
 /// that a server would choose.
 fn chosen_run(runs: &[Report]) -> usize {
@@ -239,40 +181,6 @@ impl Run {
     }
 }
 
-/// Checks the ids and the URL of an order.
-fn check(order: &Order, catalog: &Catalog) -> Result<Url, Exit> {
-    if catalog.device(&order.device).is_none() {
-        let ids = catalog.devices().iter().map(|device| device.id.as_str());
-        return Err(Exit::usage(unknown_id("device", &order.device, ids)));
-    }
-    if catalog.network(&order.network).is_none() {
-        let ids = catalog.networks().iter().map(|network| network.id.as_str());
-        return Err(Exit::usage(unknown_id("network", &order.network, ids)));
-    }
-    if catalog.location(&order.location).is_none() {
-        let ids = catalog
-            .locations()
-            .iter()
-            .map(|location| location.id.as_str());
-        return Err(Exit::usage(unknown_id("location", &order.location, ids)));
-    }
-    let url = Url::parse(&order.url);
-    if let Ok(url) = &url
-        && matches!(url.scheme(), "http" | "https")
-    {
-        return Ok(url.clone());
-    }
-    Err(Exit::usage(match url {
-        Ok(_) => format!("`{}` is not an http or https URL", order.url),
-        Err(error) => format!("`{}` is not a URL: {error}", order.url),
-    }))
-}
-
-fn target_of(url: &Url) -> Option<Target> {
-    let target = format!("{}:{}", url.host_str()?, url.port_or_known_default()?);
-    Target::from_str(&target).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use plumbline_bundle::{Failure, FailureCode};
@@ -311,41 +219,6 @@ mod tests {
         assert_eq!(chosen_run(&runs), 1);
         let runs = [(900.0, 4000.0), (1000.0, 5000.0), (1100.0, 6000.0)];
         assert_eq!(chosen_run(&runs.map(|(fcp, tti)| report(fcp, tti))), 1);
-    }
-
-    #[test]
-    fn the_network_follows_the_device_unless_it_is_chosen() {
-        let catalog = Catalog::load(plumbline_catalog::BUILT_IN).unwrap();
-        let choose = |device: Option<&str>, network: Option<&str>, preset: Option<&str>| {
-            let [device, network, preset] =
-                [device, network, preset].map(|it| it.map(str::to_owned));
-            choose(
-                ChoiceArgs {
-                    device,
-                    network,
-                    preset,
-                },
-                &catalog,
-            )
-        };
-        for (chosen, device, network) in [
-            (choose(None, None, None), "mobile", "mobileSlow4g"),
-            (
-                choose(Some("desktop"), None, None),
-                "desktop",
-                "desktopDense4G",
-            ),
-            (choose(Some("desktop"), Some("dsl"), None), "desktop", "dsl"),
-            (choose(None, Some("dsl"), None), "mobile", "dsl"),
-            (
-                choose(None, None, Some("lighthouse-desktop")),
-                "desktop",
-                "desktopDense4G",
-            ),
-            (choose(Some("toaster"), None, None), "toaster", ""),
-        ] {
-            assert_eq!(chosen, (device.to_owned(), network.to_owned()));
-        }
     }
 
     #[test]

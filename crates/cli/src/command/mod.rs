@@ -5,6 +5,7 @@ pub mod agent;
 pub mod agents;
 pub mod audit;
 pub mod catalog;
+pub mod compare;
 pub mod completions;
 pub mod doctor;
 pub mod judge;
