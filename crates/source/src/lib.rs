@@ -1,4 +1,4 @@
-//! Analyses scripts and style sheets: text in, figures out. The figures are stored instead of the
+//! Analyses documents, scripts and style sheets: text in, figures out. The figures are stored instead of the
 //! text, so that a page's sources need not be kept.
 #![cfg_attr(
     not(test),
@@ -11,9 +11,11 @@
 
 mod legacy;
 mod polyfills;
+mod served_html;
 mod source_map;
 mod tokens;
 
 pub use legacy::{LegacyCode, LegacySignal, legacy_code};
+pub use served_html::ServedContent;
 pub use source_map::{Module, Modules, SourceMap, SourceMapError};
 pub use tokens::{script_token_units, sheet_token_units};

@@ -1,8 +1,9 @@
-//! The beginning of the main document's source.
+//! The beginning of the main document's source, and its content without scripts.
 
 use std::future::Future;
 use std::time::Duration;
 
+use plumbline_source::ServedContent;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -30,6 +31,14 @@ pub(super) fn gather(page: &Caller, request: &str) -> impl Future<Output = Gathe
             return Err("the document is no text".to_owned());
         }
         let start: String = answer.body.chars().take(CHARS).collect();
-        to_artifact(&json!({"start": start}))
+        let content = ServedContent::of(&answer.body);
+        to_artifact(&json!({
+            "start": start,
+            "content": {
+                "text": content.text,
+                "isCut": content.is_cut,
+                "elements": content.elements,
+            },
+        }))
     }
 }

@@ -8,6 +8,7 @@ mod budgets;
 mod client;
 #[path = "../../../store/tests/cluster/mod.rs"]
 mod cluster;
+mod compare_command;
 mod crux;
 mod exports;
 mod field_data;

@@ -46,6 +46,36 @@ impl Fact for MainResource {
 pub struct DocumentStart {
     #[serde(deserialize_with = "or_default")]
     pub start: String,
+    /// The content that needs no script; `None` in bundles of earlier versions.
+    pub content: Option<ServedContent>,
+}
+
+/// The content of the document that is visible without scripts.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ServedContent {
+    /// The beginning of the text, with single spaces.
+    pub text: String,
+    /// Whether the text is longer.
+    pub is_cut: bool,
+    /// The number of images, form controls and the like.
+    pub elements: u32,
+}
+
+impl ServedContent {
+    /// Returns whether nothing is visible without scripts.
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty() && self.elements == 0
+    }
+
+    /// Returns whether the text may contain this one, of which only the beginning is compared.
+    pub fn may_contain(&self, text: &str) -> bool {
+        /// Longer labels of elements may be cut, or consist of several texts.
+        const COMPARED_CHARS: usize = 30;
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let beginning: String = words.join(" ").chars().take(COMPARED_CHARS).collect();
+        self.is_cut || self.text.contains(beginning.trim_end_matches('…'))
+    }
 }
 
 impl ArtifactFact for DocumentStart {

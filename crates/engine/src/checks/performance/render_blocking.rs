@@ -2,7 +2,9 @@ use plumbline_model::check::{Cell, Details, Findings, Row, Savings, Unit};
 use plumbline_trace::{Milestone, Resource, Trace};
 
 use crate::checks::{Outcome, check, count};
-use crate::facts::{Facts, LargestContent, Missing, is_render_blocking, loaded};
+use crate::facts::{
+    DocumentStart, Facts, LargestContent, Missing, TraceElements, is_render_blocking, loaded,
+};
 use crate::replay::Replay;
 
 check! {
@@ -25,7 +27,8 @@ check! {
     /// # Source
     /// Lighthouse 13.5, `render-blocking-insight`; trace engine, insights/RenderBlocking. The
     /// savings are estimated by replaying the load without these requests under the audit's network
-    /// conditions.
+    /// conditions. Scripts that draw the page are not left out: content that is not in the document
+    /// as the server sent it waits for them.
     id: "render-blocking-insight",
     pass: "No render-blocking requests",
     fail: "Render-blocking requests",
@@ -53,19 +56,62 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         return Ok(Outcome::pass().with(table([]).into()));
     }
     blocking.sort_by(|a, b| duration_us(b).total_cmp(&duration_us(a)));
-    let saved_ms = saved_ms(facts, &blocking);
-    let summary = count(
+    let drawn = DrawnByScript::of(facts);
+    let is_deferrable = |resource: &&Resource, is_drawn_by_script: bool| {
+        !is_drawn_by_script || resource.traced_type() != "Script"
+    };
+    let saved_ms = |is_drawn_by_script: bool| {
+        let deferrable = blocking.iter().copied();
+        let deferrable = deferrable.filter(|it| is_deferrable(it, is_drawn_by_script));
+        saved_ms(facts, &deferrable.collect::<Vec<_>>())
+    };
+    let fcp_saved_ms = saved_ms(drawn.first_paint);
+    let mut summary = count(
         blocking.len(),
         "request blocks the first paint",
         "requests block the first paint",
     );
+    let has_script = blocking.iter().any(|it| it.traced_type() == "Script");
+    if drawn.first_paint && has_script {
+        summary += ". This page is drawn by script: ship less of it, or render it on the server";
+    }
     // An LCP image is assumed not to gain from it (trace engine, insights/RenderBlocking).
     let is_image = facts.get::<LargestContent>()?.image.is_some();
-    let lcp_saved_ms = if is_image { 0.0 } else { saved_ms };
+    let lcp_saved_ms = if is_image {
+        0.0
+    } else {
+        saved_ms(drawn.largest_paint)
+    };
     let details: Details = table(blocking.into_iter().map(row)).into();
     Ok(Outcome::fail(format!("{summary}."))
         .with(details)
-        .with_savings(Savings::paints(saved_ms, lcp_saved_ms)))
+        .with_savings(Savings::paints(fcp_saved_ms, lcp_saved_ms)))
+}
+
+/// Whether the content of a paint is made by scripts, which then cannot be loaded after it.
+#[derive(Debug, Clone, Copy, Default)]
+struct DrawnByScript {
+    first_paint: bool,
+    largest_paint: bool,
+}
+
+impl DrawnByScript {
+    /// Compares the painted content with the document as the server sent it.
+    fn of(facts: &Facts) -> Self {
+        let document = facts.get::<DocumentStart>().ok();
+        let Some(served) = document.as_ref().and_then(|it| it.content.as_ref()) else {
+            // Bundles of earlier versions do not contain it.
+            return Self::default();
+        };
+        let largest = facts.get::<LargestContent>().ok();
+        let paint = largest.as_ref().and_then(|it| it.paint.as_ref());
+        let node = paint.and_then(|paint| TraceElements::of(facts, paint.node_id));
+        let is_served = node.is_none_or(|node| served.may_contain(&node.label));
+        Self {
+            first_paint: served.is_empty(),
+            largest_paint: served.is_empty() || !is_served,
+        }
+    }
 }
 
 /// Returns whether a resource can have delayed the first paint. One in the body blocks only the
@@ -121,7 +167,7 @@ mod tests {
     use plumbline_model::check::Verdict;
     use serde_json::json;
 
-    use super::super::traced::Traced;
+    use super::super::traced::{Traced, conditions_slowed_by};
     use super::CHECK;
 
     const SHEET: &str = "https://example.test/a.css";
@@ -168,6 +214,40 @@ mod tests {
                 json!({"frame": "F", "data": candidate}),
             );
         assert_eq!(saved(with_image), (Some(169.0), Some(0.0)));
+    }
+
+    #[test]
+    fn scripts_that_draw_the_page_cannot_be_deferred() {
+        let script =
+            json!({"renderBlocking": "blocking", "resourceType": "Script", "priority": "High"});
+        let outcome = |content: serde_json::Value| {
+            let document = json!({"start": "", "content": content});
+            Traced::new()
+                .resource(
+                    "2.1",
+                    "https://example.test/a.js",
+                    script.clone(),
+                    json!({}),
+                )
+                .visit()
+                .with("conditions", &conditions_slowed_by(1.0).to_string())
+                .with("main-document", &document.to_string())
+                .judge(CHECK)
+        };
+        let drawn = outcome(json!({"text": "", "isCut": false, "elements": 0}));
+        assert_eq!(drawn.savings.unwrap().fcp_ms, Some(0.0));
+        let summary = drawn.summary.unwrap();
+        assert!(summary.contains("drawn by script"), "{summary}");
+        for served in [
+            json!({"text": "Hello", "isCut": false, "elements": 0}),
+            json!({"text": "", "isCut": false, "elements": 1}),
+            // A bundle of an earlier version.
+            json!(null),
+        ] {
+            let outcome = outcome(served.clone());
+            assert!(outcome.savings.unwrap().fcp_ms > Some(100.0), "{served}");
+            assert!(!outcome.summary.unwrap().contains("script"));
+        }
     }
 
     #[test]

@@ -1,0 +1,57 @@
+//! Tests of `plumbline compare`.
+
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::pages;
+use crate::server::plumbline;
+
+fn compare(args: &[&str]) -> Output {
+    plumbline().arg("compare").args(args).output().unwrap()
+}
+
+#[test]
+fn a_page_with_blocking_requests_is_slower_than_one_without() {
+    let site = format!("http://{}", pages::serve());
+    let urls = [format!("{site}/"), format!("{site}/rich")];
+    let output = compare(&[
+        &urls[0],
+        &urls[1],
+        "--network",
+        "mobileSlow4g",
+        "--page-clock",
+        "--max-pairs",
+        "6",
+        "--output",
+        "json",
+        "--fail-if-slower",
+    ]);
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(result["urls"][1], urls[1].as_str());
+    let figures = result["figures"].as_array().unwrap();
+    let paint = figures.iter().find(|figure| figure["name"] == "fcp");
+    let paint = paint.unwrap();
+    // Two more round trips.
+    assert_eq!(paint["answer"], "slower", "{result}");
+    assert!(paint["interval"]["low"].as_f64().unwrap() > 0.0, "{paint}");
+    let requests = &result["evidence"][0];
+    assert_eq!(requests["name"], "Requests");
+    assert!(requests["values"][1].as_f64() > requests["values"][0].as_f64());
+}
+
+#[test]
+fn a_page_that_cannot_be_measured_ends_the_comparison() {
+    let (site, none) = (pages::serve(), pages::unused_address());
+    let output = compare(&[&site.to_string(), &none.to_string(), "--network", "wifi"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.contains("could not be measured"), "{error}");
+}
+
+#[test]
+fn two_urls_are_needed() {
+    let output = compare(&["http://127.0.0.1/"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+}
