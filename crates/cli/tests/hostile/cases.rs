@@ -52,6 +52,7 @@ const NOT_OPENED: &[&str] = &["BLOCKED_TARGET", "NOT_HTML"];
 /// A page that allocates memory until its process or its browser is terminated.
 const OUT_OF_MEMORY: &[&str] = &[
     MEASURED,
+    "NO_PAINT",
     "PAGE_CRASHED",
     "PAGE_HUNG",
     "TOO_LARGE",
