@@ -81,8 +81,11 @@ impl Collector {
             return match html.as_bytes().get(1) {
                 // A declaration or a processing instruction.
                 Some(b'!' | b'?' | b'/') => after(&html[1..], ">"),
-                // A character of the text.
-                _ => &html[1..],
+                Some(_) => {
+                    self.add_text("<");
+                    &html[1..]
+                }
+                None => "",
             };
         }
         let rest = after_tag(&html[1..]);
