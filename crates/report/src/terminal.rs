@@ -138,7 +138,9 @@ fn write_metric(
     colors: Colors,
 ) -> std::fmt::Result {
     let Some(metric) = metric(metrics, kind) else {
-        return writeln!(out, "  {name:<26}{:>7}", "–");
+        let reason = metrics.missing.get(kind.as_str());
+        let reason = reason.map_or(String::new(), |reason| format!("  {reason}"));
+        return writeln!(out, "  {name:<26}{:>7}{}", "–", plain(&reason));
     };
     let text = |value: f64| value_text(kind, value).replace('\u{a0}', " ");
     let style = colors.score((metric.score * 100.0).round() as u8);
@@ -297,6 +299,7 @@ mod tests {
                 cls: none,
                 si: none,
                 tti: none,
+                missing: Default::default(),
                 as_traced: TracedMetrics::default(),
             }),
             final_url: Some("https://example.com/\u{1b}[31m".to_owned()),
@@ -342,6 +345,7 @@ mod tests {
                 cls: None,
                 si: None,
                 tti: None,
+                missing: Default::default(),
                 as_traced: TracedMetrics::default(),
             }),
             categories: serde_json::from_value(serde_json::json!([{
