@@ -18,6 +18,7 @@ mod client;
 mod cluster;
 mod contract;
 mod described;
+mod described_report;
 mod exports;
 mod faults;
 mod field;
