@@ -1,6 +1,7 @@
 //! The list of audits on several pages. The template needs the variables `past`, the rows, and
 //! `same_address`, whether all audits have the same URL.
 
+use plumbline_bundle::FailureCode;
 use plumbline_catalog::Catalog;
 use plumbline_model::report::{Scores, redirected_to};
 use plumbline_model::summary::ReportSummary;
@@ -88,10 +89,7 @@ fn audit_row(past: &PastAudit) -> AuditRow {
         scores: measured.map(|summary| score_cells(&summary.scores)),
         state: match (&past.audit_id, measured) {
             (None, _) => "running".to_owned(),
-            (Some(_), None) => match &past.error {
-                Some(error) => format!("not measured ({})", error.code),
-                None => "not measured".to_owned(),
-            },
+            (Some(_), None) => unmeasured_text(past.error.as_ref()),
             (Some(_), Some(_)) => String::new(),
         },
         redirected_to: summary
@@ -152,10 +150,17 @@ pub(super) fn listed_row(audit: &AuditEntry, catalog: &Catalog) -> AuditRow {
         state: match (audit.state, &audit.error) {
             (AuditState::NotStarted, _) => "waiting".to_owned(),
             (AuditState::InProgress, _) => "running".to_owned(),
-            (AuditState::Completed, Some(error)) => format!("not measured ({})", error.code),
-            (AuditState::Completed, None) => "not measured".to_owned(),
+            (AuditState::Completed, error) => unmeasured_text(error.as_ref()),
         },
         redirected_to: audit.final_url.clone(),
         labels: audit.labels.clone(),
+    }
+}
+/// Describes the end of an audit without measurements.
+fn unmeasured_text(error: Option<&AuditError>) -> String {
+    match error {
+        Some(error) if error.code == FailureCode::Cancelled.as_str() => "cancelled".to_owned(),
+        Some(error) => format!("not measured ({})", error.code),
+        None => "not measured".to_owned(),
     }
 }
