@@ -166,6 +166,9 @@ fn write_fixes(out: &mut String, report: &Report, colors: Colors) -> std::fmt::R
         if let Some(place) = fix.place {
             writeln!(out, "     {}", plain(&place))?;
         }
+        if let Some(overlaps) = fix.overlaps {
+            writeln!(out, "     {}", plain(&overlaps))?;
+        }
     }
     Ok(())
 }
