@@ -3,6 +3,8 @@
 //! Reports of earlier versions are served as they were stored, so only members that every version
 //! has written are required. Members may be added, so none are excluded.
 
+mod details;
+
 use serde_json::{Map, Value, json};
 
 use super::schemas::reference;
@@ -16,21 +18,14 @@ pub(super) fn schemas() -> Map<String, Value> {
         ("ReportState", state()),
         ("ReportMetrics", metrics()),
         ("ReportMetric", metric()),
-        ("ReportCategory", category()),
-        ("ReportCheck", check()),
-        ("ReportSavings", savings()),
-        ("ReportDetails", details()),
-        ("ReportRow", row()),
-        ("ReportCell", cell()),
-        ("ReportNode", node()),
-        ("ReportRect", rect()),
         ("ReportRuns", runs()),
         ("ReportSpread", spread()),
         ("ReportFieldData", field_data()),
         ("ReportFieldMetric", field_metric()),
     ];
     let named = |(name, schema): (&str, Value)| (name.to_owned(), schema);
-    schemas.into_iter().map(named).collect()
+    let schemas = schemas.into_iter().chain(details::schemas());
+    schemas.map(named).collect()
 }
 
 fn report() -> Value {
@@ -63,8 +58,8 @@ fn report() -> Value {
                     &[],
                 ),
             ),
-            ("metrics", any_or_null("ReportMetrics")),
-            ("error", any_or_null("AuditError")),
+            ("metrics", nullable_reference("ReportMetrics")),
+            ("error", nullable_reference("AuditError")),
             (
                 "document",
                 nullable(object(
@@ -223,7 +218,7 @@ fn state() -> Value {
 
 fn metrics() -> Value {
     let names = ["fcp", "lcp", "tbt", "cls", "si", "tti"];
-    let metrics = names.map(|name| (name, any_or_null("ReportMetric")));
+    let metrics = names.map(|name| (name, nullable_reference("ReportMetric")));
     let as_traced = object(
         "The metrics that depend on the duration of tasks, including CPU contention.",
         &[],
@@ -250,206 +245,6 @@ fn metric() -> Value {
             ),
             ("score", share()),
         ],
-        &[],
-    )
-}
-
-fn category() -> Value {
-    object(
-        "The score and the checks of a category.",
-        &[
-            (
-                "id",
-                one_of(&[
-                    "performance",
-                    "accessibility",
-                    "best-practices",
-                    "seo",
-                    "pwa",
-                    "agentic-browsing",
-                ]),
-            ),
-            ("title", text()),
-            (
-                "score",
-                nullable(json!({ "type": "integer", "minimum": 0, "maximum": 100 })),
-            ),
-            ("checks", list(reference("ReportCheck"))),
-        ],
-        &[(
-            "fraction",
-            object(
-                "The passed checks of a category that has no score.",
-                &[("passed", integer()), ("of", integer())],
-                &[],
-            ),
-        )],
-    )
-}
-
-fn check() -> Value {
-    let verdicts = [
-        "pass",
-        "fail",
-        "notApplicable",
-        "informative",
-        "couldNotMeasure",
-    ];
-    let figure = object(
-        "The number that the verdict is based on.",
-        &[("value", number()), ("unit", unit())],
-        &[],
-    );
-    object(
-        "The result of one check. Ids are Lighthouse's where it has the same check.",
-        &[
-            ("id", text()),
-            ("title", text()),
-            ("verdict", one_of(&verdicts)),
-            ("score", nullable(share())),
-            ("weight", number()),
-            (
-                "group",
-                described(text(), "The section in which the check is shown."),
-            ),
-            ("why", text()),
-            ("fix", text()),
-        ],
-        &[
-            ("summary", text()),
-            ("learnMore", text()),
-            ("details", reference("ReportDetails")),
-            ("savings", reference("ReportSavings")),
-            ("figure", figure),
-            ("warnings", list(text())),
-        ],
-    )
-}
-
-fn savings() -> Value {
-    let names = ["wastedBytes", "fcpMs", "lcpMs", "tbtMs", "inpMs", "cls"];
-    object(
-        "The estimated savings from following the advice.",
-        &[],
-        &names.map(|name| (name, number())),
-    )
-}
-
-fn details() -> Value {
-    let kind = |kind: &str, members: &[(&str, Value)]| {
-        let mut required = vec![("kind", json!({ "const": kind }))];
-        required.extend_from_slice(members);
-        object("", &required, &[])
-    };
-    let items = |kind_name: &str, item: Value| kind(kind_name, &[("items", list(item))]);
-    let element = object(
-        "",
-        &[("node", reference("ReportNode"))],
-        &[("note", text()), ("related", list(reference("ReportNode")))],
-    );
-    let url = object("", &[("url", text())], &[("note", text())]);
-    let line = object(
-        "Line and column are counted from 0.",
-        &[
-            ("text", text()),
-            ("source", text()),
-            ("url", text()),
-            ("line", nullable(integer())),
-            ("column", nullable(integer())),
-        ],
-        &[],
-    );
-    let value = object("", &[("name", text()), ("value", text())], &[]);
-    let condition = object(
-        "",
-        &[("id", text()), ("label", text()), ("is_met", boolean())],
-        &[],
-    );
-    json!({
-        "description": "The evidence behind a verdict, by its `kind`.",
-        "anyOf": [
-            items("elements", element),
-            items("urls", url),
-            items("console", line),
-            items("values", value),
-            kind("table", &[("columns", list(text())), ("rows", list(list(text())))]),
-            kind("findings", &findings_members()),
-            items("checklist", condition),
-            items("parts", reference("ReportDetails")),
-        ],
-    })
-}
-
-/// Returns the members of a table with typed cells: every row has a cell for every column.
-fn findings_members() -> [(&'static str, Value); 2] {
-    let column = object(
-        "",
-        &[("key", text()), ("label", text()), ("unit", unit())],
-        &[],
-    );
-    [
-        ("columns", list(column)),
-        ("rows", list(reference("ReportRow"))),
-    ]
-}
-
-fn row() -> Value {
-    object(
-        "",
-        &[("cells", list(reference("ReportCell")))],
-        &[("subRows", list(reference("ReportRow")))],
-    )
-}
-
-fn cell() -> Value {
-    let source = object(
-        "A position in a file; line and column are counted from 0.",
-        &[("url", text()), ("line", integer()), ("column", integer())],
-        &[("function", text())],
-    );
-    let cell = |name: &str, value: Value| object("", &[(name, value)], &[]);
-    json!({
-        "description": "A cell has one member, named after its type; a cell without a value is \"nothing\".",
-        "anyOf": [
-            cell("text", text()),
-            cell("url", text()),
-            cell("element", reference("ReportNode")),
-            cell("source", source),
-            cell("bytes", number()),
-            cell("ms", number()),
-            cell("number", number()),
-            { "const": "nothing" },
-        ],
-    })
-}
-
-fn node() -> Value {
-    object(
-        "An element of the page.",
-        &[
-            ("selector", text()),
-            ("snippet", text()),
-            ("label", text()),
-            ("rect", any_or_null("ReportRect")),
-        ],
-        &[
-            ("path", text()),
-            (
-                "seen",
-                json!({
-                    "$ref": "#/components/schemas/ReportRect",
-                    "description": "The visible part of `rect`, if not all of it is visible.",
-                }),
-            ),
-        ],
-    )
-}
-
-fn rect() -> Value {
-    let sides = ["left", "top", "width", "height"];
-    object(
-        "In CSS pixels from the top left of the viewport.",
-        &sides.map(|side| (side, number())),
         &[],
     )
 }
@@ -500,7 +295,7 @@ fn field_data() -> Value {
                 "metrics",
                 object(
                     "",
-                    &names.map(|name| (name, any_or_null("ReportFieldMetric"))),
+                    &names.map(|name| (name, nullable_reference("ReportFieldMetric"))),
                     &[],
                 ),
             ),
@@ -543,7 +338,7 @@ fn nullable(schema: Value) -> Value {
     json!({ "anyOf": [schema, { "type": "null" }] })
 }
 
-fn any_or_null(name: &str) -> Value {
+fn nullable_reference(name: &str) -> Value {
     nullable(reference(name))
 }
 
@@ -553,10 +348,6 @@ fn list(items: Value) -> Value {
 
 fn one_of(values: &[&str]) -> Value {
     json!({ "type": "string", "enum": values })
-}
-
-fn unit() -> Value {
-    one_of(&["text", "url", "element", "source", "bytes", "ms", "number"])
 }
 
 fn text() -> Value {
