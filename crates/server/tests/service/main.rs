@@ -40,6 +40,7 @@ mod receivers;
 mod report_page;
 mod rig;
 mod sessions;
+mod shared_pages;
 mod shares;
 mod shutdown;
 mod targets;

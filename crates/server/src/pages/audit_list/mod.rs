@@ -47,7 +47,8 @@ fn read_summary(text: String) -> Option<ReportSummary> {
 
 /// A row in a list of audits.
 pub(super) struct AuditRow {
-    pub(super) href: String,
+    /// The path of the report or of the progress; `None` for readers of a shared page.
+    pub(super) href: Option<String>,
     pub(super) audit_id: Option<String>,
     pub(super) url: String,
     pub(super) when: String,
@@ -70,10 +71,10 @@ fn audit_row(past: &PastAudit) -> AuditRow {
     let summary = past.summary.as_ref();
     let measured = summary.filter(|summary| summary.metrics.is_some());
     AuditRow {
-        href: match &past.audit_id {
+        href: Some(match &past.audit_id {
             Some(id) => format!("/reports/{id}"),
             None => format!("/audits/{}", past.tracking_id),
-        },
+        }),
         audit_id: past.audit_id.clone(),
         url: past.url.clone(),
         when: date(past.at_ms),
@@ -137,11 +138,11 @@ pub(super) fn listed_row(audit: &AuditEntry, catalog: &Catalog) -> AuditRow {
     });
     let is_completed = audit.state == AuditState::Completed;
     AuditRow {
-        href: if is_completed {
+        href: Some(if is_completed {
             format!("/reports/{}", audit.audit_id)
         } else {
             format!("/audits/{}", audit.tracking_id)
-        },
+        }),
         audit_id: is_completed.then(|| audit.audit_id.clone()),
         url: order.url.clone(),
         when: date(audit.finished_at.unwrap_or(audit.accepted_at).0),
