@@ -405,7 +405,7 @@ mod tests {
         for expected in [
             "  Runs                            2, run 1 shown (median)\n",
             "  Largest Contentful Paint   1.30 s  good  (1.25 s to 1.30 s)\n",
-            "  1. Errors in the console (+50 points)\n     /a.js:12:5\n",
+            "  1. Errors in the console (+100 points)\n     /a.js:12:5\n",
         ] {
             assert!(text.contains(expected), "{expected}: {text}");
         }

@@ -55,13 +55,23 @@ async fn a_comparison_and_a_history_are_private_until_they_are_shared() {
         for private in ["/reports/", "/shared-pages/", "action=\"/compare\""] {
             assert!(!guests.text().contains(private), "{private}");
         }
-        let now = rig.clock.load(Ordering::SeqCst);
-        let day_ms = 24 * 60 * 60 * 1000;
-        rig.clock.store(now + day_ms, Ordering::SeqCst);
-        assert_eq!(rig.browse(&get(&path)).await.status, 404, "expired");
-        rig.clock.store(now, Ordering::SeqCst);
-
         rig.browse(&share("share=off", &cookie)).await;
         assert_eq!(rig.browse(&get(&path)).await.status, 404);
     }
+}
+
+#[tokio::test]
+async fn the_link_of_a_comparison_expires() {
+    let rig = Rig::with_pages().await;
+    let id = completed(&rig).await;
+    let cookie = sign_in(&rig, &rig.key).await;
+    let fields = format!("before={id}&after={id}&share=on&days=1");
+    rig.browse(&form("/compare/share", &fields).header("Cookie", &cookie))
+        .await;
+    let page = get(&format!("/compare?before={id}&after={id}")).header("Cookie", &cookie);
+    let path = link(&rig.browse(&page).await);
+    assert_eq!(rig.browse(&get(&path)).await.status, 200);
+    let day_ms = 24 * 60 * 60 * 1000;
+    rig.clock.fetch_add(day_ms, Ordering::SeqCst);
+    assert_eq!(rig.browse(&get(&path)).await.status, 404);
 }
