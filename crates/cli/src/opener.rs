@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tokio::process::Command;
 
-/// Commands that open a file, in the order in which they are tried: freedesktop.org's, GNOME's, that
-/// of Windows' subsystem for Linux, and that of macOS.
+/// Commands that open a file, in the order in which they are tried: freedesktop.org's, GNOME's,
+/// that of Windows' subsystem for Linux, and that of macOS.
 const OPENERS: [(&str, &[&str]); 4] = [
     ("xdg-open", &[]),
     ("gio", &["open"]),

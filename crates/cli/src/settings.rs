@@ -12,7 +12,7 @@ use plumbline_browser::{DEFAULT_MEMORY_BYTES, LaunchOptions};
 use plumbline_catalog::{BUILT_IN, Catalog, CatalogFiles};
 use plumbline_field::{ApiKey, DEFAULT_BASE};
 use plumbline_link::{Guard, Target};
-use plumbline_server::{DEFAULT_LEASE, Limits};
+use plumbline_server::{DEFAULT_LEASE, Limits, Logo};
 use plumbline_store::PostgresOptions;
 use url::Url;
 
@@ -55,6 +55,7 @@ pub struct ServeSettings {
     /// The files of the certificate and its key, for HTTPS.
     pub tls: Option<(PathBuf, PathBuf)>,
     pub metrics_token: Option<String>,
+    pub logo: Option<Logo>,
     pub drain_grace: Duration,
     pub keep: Keep,
     pub log: LogArgs,
@@ -133,6 +134,7 @@ impl ServeSettings {
             },
             tls,
             metrics_token: metrics_token(args.metrics_token)?,
+            logo: args.logo.as_deref().map(logo).transpose()?,
             drain_grace: drain_grace(args.drain_seconds),
             keep: Keep {
                 bundles: days(args.keep_bundles_days.unwrap_or(DEFAULT_KEEP_BUNDLES_DAYS)),
@@ -215,6 +217,13 @@ fn tls_files(
         (Some(_), None) => Err(Exit::usage("--tls-cert requires --tls-key")),
         (None, Some(_)) => Err(Exit::usage("--tls-key requires --tls-cert")),
     }
+}
+
+/// Reads the operator's logo.
+fn logo(path: &Path) -> Result<Logo, Exit> {
+    let usage = |error: String| Exit::usage(format!("--logo {}: {error}", path.display()));
+    let bytes = fs::read(path).map_err(|error| usage(error.to_string()))?;
+    Logo::new(bytes).map_err(|error| usage(error.to_string()))
 }
 
 /// Checks the token. An empty variable counts as unset; a short token could be guessed.

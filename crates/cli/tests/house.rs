@@ -22,7 +22,7 @@ const DEPENDENCIES: [(&str, &[&str]); 21] = [
     ("model", &["bundle", "catalog"]),
     (
         "engine",
-        &["bundle", "catalog", "model", "trace", "vendored"],
+        &["bundle", "catalog", "model", "source", "trace", "vendored"],
     ),
     ("field", &["catalog", "model"]),
     ("link", &["clock"]),

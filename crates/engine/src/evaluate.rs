@@ -1,5 +1,6 @@
 //! The evaluation of a bundle into a report.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use plumbline_bundle::{Bundle, Failure, FailureCode};
@@ -9,7 +10,7 @@ use plumbline_model::report::{
     Conditions, Contention, Metric, Metrics, Report, Scores, TracedMetrics,
 };
 use plumbline_model::scoring::MetricKind;
-use plumbline_trace::{ProtocolLog, Trace};
+use plumbline_trace::{MAX_SCREENSHOTS, ProtocolLog, Trace};
 
 use crate::facts::Facts;
 use crate::media::{self};
@@ -87,6 +88,7 @@ fn report(facts: &Facts, conditions: Conditions) -> Report {
                 })
             };
             report.metrics = Some(Metrics {
+                missing: missing(&measured),
                 fcp: scored(MetricKind::Fcp, measured.fcp),
                 lcp: scored(MetricKind::Lcp, measured.lcp),
                 tbt: scored(MetricKind::Tbt, measured.tbt),
@@ -99,6 +101,24 @@ fn report(facts: &Facts, conditions: Conditions) -> Report {
         Err(failure) => report.error = Some(failure),
     }
     report
+}
+
+/// Returns the reasons why metrics could not be computed, by their short names.
+fn missing(measured: &Measured) -> BTreeMap<String, String> {
+    [
+        (MetricKind::Fcp, measured.fcp),
+        (MetricKind::Lcp, measured.lcp),
+        (MetricKind::Tbt, measured.tbt),
+        (MetricKind::Cls, measured.cls),
+        (MetricKind::Si, measured.si),
+        (MetricKind::Tti, measured.tti),
+    ]
+    .into_iter()
+    .filter_map(|(metric, value)| {
+        let reason = value.err()?.to_string();
+        Some((metric.as_str().to_owned(), reason))
+    })
+    .collect()
 }
 
 /// Returns the score of a category in the summary of the report; `None` for a category that is
@@ -157,6 +177,15 @@ fn measure(facts: &Facts, warnings: &mut Vec<String>) -> Result<MeasuredVisit, F
             "The page never became idle, so it has no Time to Interactive; its blocking time is \
              counted up to the end of the visit ({:.1} s).",
             end_ms / 1000.0
+        ));
+    }
+    if let (Err(MetricError::ScreenshotsEnded), Some(end_us)) =
+        (measured.si, trace.screenshots_end_us)
+    {
+        warnings.push(format!(
+            "The page was still changing after {:.1} s, when Chromium had recorded {MAX_SCREENSHOTS} \
+             screenshots and stopped, so it has no Speed Index and no performance score.",
+            trace.since_origin_ms(end_us) / 1000.0
         ));
     }
     let until_ms = measured.tti.unwrap_or(measured.trace_end_ms);

@@ -1,5 +1,7 @@
 //! The report of an audit: plain data that is stored and from which every output is made.
 
+use std::collections::BTreeMap;
+
 use plumbline_bundle::{Artifact, BrowserIdentity, Bundle, Failure, MainDocument, PhaseTiming};
 use plumbline_catalog::Mode;
 use serde::{Deserialize, Serialize};
@@ -312,6 +314,9 @@ pub struct Metrics {
     pub cls: Option<Metric>,
     pub si: Option<Metric>,
     pub tti: Option<Metric>,
+    /// The reason why a metric has no value, by its short name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub missing: BTreeMap<String, String>,
     /// The two metrics that depend on task durations, including CPU contention.
     #[serde(default)]
     pub as_traced: TracedMetrics,

@@ -93,6 +93,12 @@ for (const button of all(".js-print")) {
     print();
   });
 }
+for (const client of all(".js-client")) {
+  client.hidden = false;
+  client.addEventListener("input", () => {
+    for (const name of all(".js-client-name")) name.textContent = client.value.trim() && `For ${client.value.trim()}`;
+  });
+}
 addEventListener("afterprint", () => document.documentElement.classList.remove("whole"));
 
 // Menus close when something else is clicked, and enlarged frames with a second click or with Escape.

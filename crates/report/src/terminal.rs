@@ -138,7 +138,9 @@ fn write_metric(
     colors: Colors,
 ) -> std::fmt::Result {
     let Some(metric) = metric(metrics, kind) else {
-        return writeln!(out, "  {name:<26}{:>7}", "–");
+        let reason = metrics.missing.get(kind.as_str());
+        let reason = reason.map_or(String::new(), |reason| format!("  {reason}"));
+        return writeln!(out, "  {name:<26}{:>7}{}", "–", plain(&reason));
     };
     let text = |value: f64| value_text(kind, value).replace('\u{a0}', " ");
     let style = colors.score((metric.score * 100.0).round() as u8);
@@ -163,6 +165,9 @@ fn write_fixes(out: &mut String, report: &Report, colors: Colors) -> std::fmt::R
         writeln!(out, "  {number}. {} ({gains})", plain(fix.title))?;
         if let Some(place) = fix.place {
             writeln!(out, "     {}", plain(&place))?;
+        }
+        if let Some(overlaps) = fix.overlaps {
+            writeln!(out, "     {}", plain(&overlaps))?;
         }
     }
     Ok(())
@@ -297,6 +302,7 @@ mod tests {
                 cls: none,
                 si: none,
                 tti: none,
+                missing: Default::default(),
                 as_traced: TracedMetrics::default(),
             }),
             final_url: Some("https://example.com/\u{1b}[31m".to_owned()),
@@ -342,6 +348,7 @@ mod tests {
                 cls: None,
                 si: None,
                 tti: None,
+                missing: Default::default(),
                 as_traced: TracedMetrics::default(),
             }),
             categories: serde_json::from_value(serde_json::json!([{
@@ -398,7 +405,7 @@ mod tests {
         for expected in [
             "  Runs                            2, run 1 shown (median)\n",
             "  Largest Contentful Paint   1.30 s  good  (1.25 s to 1.30 s)\n",
-            "  1. Errors in the console (+50 points)\n     /a.js:12:5\n",
+            "  1. Errors in the console (+100 points)\n     /a.js:12:5\n",
         ] {
             assert!(text.contains(expected), "{expected}: {text}");
         }

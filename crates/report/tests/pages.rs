@@ -116,6 +116,7 @@ fn report(text: &str) -> Report {
             cls: metric,
             si: metric,
             tti: None,
+            missing: Default::default(),
             as_traced: TracedMetrics::default(),
         }),
         field_data: Some(field_data(text)),

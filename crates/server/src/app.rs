@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use crate::{
     dispatch::Dispatcher,
     field::FieldSource,
+    logo::Logo,
     metrics::{BrowserCounts, Metrics},
     phases::AuditPhases,
     time::{Clock, system_time},
@@ -75,6 +76,8 @@ pub struct Pages {
     pub media: Arc<dyn Blobs>,
     /// The phases of running audits.
     pub phases: AuditPhases,
+    /// The operator's logo, for printed reports.
+    pub logo: Option<Arc<Logo>>,
 }
 
 impl App {

@@ -24,6 +24,7 @@ mod evidence_part;
 mod fault;
 mod field;
 mod guarded_body;
+mod logo;
 mod metrics;
 mod middleware;
 mod openapi;
@@ -54,6 +55,7 @@ pub use dispatch::{
     AgentSlot, AuditObserver, DEFAULT_LEASE, Dispatcher, DispatcherParts, EmbeddedAgent, TokenScope,
 };
 pub use field::FieldSource;
+pub use logo::{Logo, LogoError};
 pub use metrics::{AuditFigures, BrowserCounts, Metrics};
 pub use phases::{AuditPhases, CurrentPhase};
 pub use router::router;

@@ -25,7 +25,7 @@ use crate::{
 
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The routes that monitoring requests every few seconds. Their successes are logged at level debug.
+/// The routes that monitoring requests every few seconds; successes are logged at level debug.
 const PROBES: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
 
 /// Runs a request's handler, and turns everything that can go wrong into a response.

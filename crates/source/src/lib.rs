@@ -1,5 +1,6 @@
-//! Analyses documents, scripts and style sheets: text in, figures out. The figures are stored instead of the
-//! text, so that a page's sources need not be kept.
+//! Analyses documents, scripts and style sheets: text in, figures out. The figures are stored
+//! instead of the text, so that a page's sources need not be kept. It also splits the values of
+//! headers.
 #![cfg_attr(
     not(test),
     warn(
@@ -11,11 +12,13 @@
 
 mod legacy;
 mod polyfills;
+mod quoted;
 mod served_html;
 mod source_map;
 mod tokens;
 
 pub use legacy::{LegacyCode, LegacySignal, legacy_code};
+pub use quoted::split_outside_quotes;
 pub use served_html::ServedContent;
 pub use source_map::{Module, Modules, SourceMap, SourceMapError};
 pub use tokens::{script_token_units, sheet_token_units};

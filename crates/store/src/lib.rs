@@ -45,7 +45,7 @@ pub use listing::{AuditEntry, AuditFilter, AuditPage, Batch, ListCursor};
 pub use moving::{MoveSummary, move_to_postgres};
 pub use operator::{AccountSummary, PurgeResult, PurgedAudit, QueuedAudit, Retention};
 pub use owner::{AgentProcess, LeaseOwner, ProcessSet};
-pub use pages::{PageStore, RecentAudit, Share, SharedReport, session_digest};
+pub use pages::{PageStore, RecentAudit, Share, SharedPage, SharedReport, session_digest};
 pub use plumbline_seam::{Cookie, LeaseState, Order, ReturnReason, VisitOptions, VisitState};
 pub use postgres::{PostgresOptions, PostgresStore};
 pub use progress::AuditProgress;

@@ -68,6 +68,31 @@ pub trait PageStore: Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<Option<StoredReport>, StoreError>;
 
+    /// Shares a page of this account that is not a report by a token, or stops sharing it. A page
+    /// has one token at a time. `page` is a text that only the caller interprets.
+    async fn share_page(
+        &self,
+        account_id: &str,
+        page: &str,
+        share: Option<Share>,
+        now: Timestamp,
+    ) -> Result<(), StoreError>;
+
+    /// Returns how a page of this account is currently shared.
+    async fn page_share(
+        &self,
+        account_id: &str,
+        page: &str,
+        now: Timestamp,
+    ) -> Result<Option<Share>, StoreError>;
+
+    /// Returns the page that is shared by a token, until the token expires (`expires_at <= now`).
+    async fn shared_page(
+        &self,
+        token: &str,
+        now: Timestamp,
+    ) -> Result<Option<SharedPage>, StoreError>;
+
     /// Returns the newest audits of the account, optionally of one URL only.
     async fn recent(
         &self,
@@ -84,6 +109,14 @@ pub struct Share {
     pub token: String,
     /// When the link expires; `None` if it does not.
     pub expires_at: Option<Timestamp>,
+}
+
+/// A shared page that is not a report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SharedPage {
+    pub account_id: String,
+    /// See [`PageStore::share_page`].
+    pub page: String,
 }
 
 /// A report in the list of shared reports.

@@ -22,13 +22,15 @@ use crate::navigation::{Navigation, NavigationEvents};
 use crate::paints::{Milestone, Paints};
 use crate::reflows::{ForcedReflow, ReflowEvents};
 use crate::resources::{ResourceEvents, Resources};
-use crate::screenshots::{TracedScreenshot, distinct_from};
+use crate::screenshots::{FrameTimes, TracedScreenshot, distinct_from};
 use crate::shifts::Shifts;
 use crate::task_dependencies::{DependencyEvents, TaskDependencies};
 use crate::tasks::{TaskEvents, Tasks};
 use crate::user_timings::{TimingEvents, UserTiming};
 use crate::work::{WorkEvents, WorkSpan};
 
+/// The name of the event of a frame that a compositor submitted.
+const DRAW_FRAME: &str = "DrawFrame";
 const SCREENSHOT_CATEGORY: &str = "disabled-by-default-devtools.screenshot";
 
 /// Facts of a trace about one page load.
@@ -45,6 +47,9 @@ pub struct Trace {
     pub shifts: Shifts,
     /// Screenshots since the time origin in order, without consecutive duplicates.
     pub screenshots: Vec<TracedScreenshot>,
+    /// The time of the last screenshot, if the page drew frames after it that Chromium did not
+    /// record.
+    pub screenshots_end_us: Option<f64>,
     /// Exchanges of the page in order of their start, with what the trace reports of them. The
     /// protocol log has more.
     pub exchanges: Vec<Arc<Exchange>>,
@@ -96,6 +101,7 @@ struct Collected<'a> {
     paints: Paints,
     shifts: Shifts,
     screenshots: Vec<TracedScreenshot>,
+    frame_times: FrameTimes,
     activity: ActivityEvents,
     resources: ResourceEvents,
     work: WorkEvents<'a>,
@@ -121,7 +127,12 @@ impl<'a> Collected<'a> {
         if event.kind.is_task {
             self.tasks.record(event);
         } else if event.category.contains(SCREENSHOT_CATEGORY) {
-            self.screenshots.extend(TracedScreenshot::of(event));
+            if let Some(screenshot) = TracedScreenshot::of(event) {
+                self.frame_times.screenshot(screenshot.ts_us);
+                self.screenshots.push(screenshot);
+            }
+        } else if event.name == DRAW_FRAME {
+            self.frame_times.draw(event.ts_us);
         } else if event.is_key() {
             self.navigation.record(event);
             self.paints.record(event);
@@ -159,6 +170,7 @@ impl<'a> Collected<'a> {
             activity: self.activity.of_threads(threads),
             paints: self.paints.of_page(&frames),
             shifts: self.shifts.of_page(&frames, threads),
+            screenshots_end_us: self.frame_times.screenshots_end_us(),
             screenshots: distinct_from(self.screenshots, navigation.time_origin_us),
             exchanges,
             resources,

@@ -41,6 +41,39 @@ impl TracedScreenshot {
     }
 }
 
+/// The most screenshots that Chromium records in one trace (`kMaximumNumberOfScreenshots` in
+/// content/browser/devtools/devtools_traceable_screenshot.h).
+pub const MAX_SCREENSHOTS: usize = 450;
+
+/// The times of the screenshots and of the frames that the page drew.
+#[derive(Debug, Default)]
+pub(crate) struct FrameTimes {
+    screenshots: usize,
+    last_screenshot_us: f64,
+    last_drawn_us: f64,
+}
+
+impl FrameTimes {
+    /// Records that a frame was drawn.
+    pub(crate) fn draw(&mut self, ts_us: f64) {
+        self.last_drawn_us = self.last_drawn_us.max(ts_us);
+    }
+
+    /// Records a screenshot.
+    pub(crate) fn screenshot(&mut self, ts_us: f64) {
+        self.screenshots += 1;
+        self.last_screenshot_us = self.last_screenshot_us.max(ts_us);
+    }
+
+    /// Returns the time of the last screenshot if Chromium recorded as many as it can and the page
+    /// drew frames afterwards.
+    pub(crate) fn screenshots_end_us(&self) -> Option<f64> {
+        let are_missing =
+            self.screenshots >= MAX_SCREENSHOTS && self.last_drawn_us > self.last_screenshot_us;
+        are_missing.then_some(self.last_screenshot_us)
+    }
+}
+
 /// Returns the screenshots since the time origin in order, without consecutive duplicates.
 pub(crate) fn distinct_from(
     mut shots: Vec<TracedScreenshot>,
@@ -79,6 +112,20 @@ mod tests {
             .map(|shot| shot.ts_us)
             .collect();
         assert_eq!(times_us, [20.0, 30.0, 40.0]);
+    }
+
+    #[test]
+    fn screenshots_are_missing_if_the_page_draws_after_the_last_possible_one() {
+        let times = |screenshots: usize, drawn_us: f64| {
+            let mut times = FrameTimes::default();
+            (1..=screenshots).for_each(|at| times.screenshot(at as f64));
+            times.draw(drawn_us);
+            times.draw(0.0);
+            times.screenshots_end_us()
+        };
+        assert_eq!(times(MAX_SCREENSHOTS, 451.0), Some(450.0));
+        assert_eq!(times(MAX_SCREENSHOTS, 450.0), None);
+        assert_eq!(times(MAX_SCREENSHOTS - 1, 1000.0), None);
     }
 
     #[test]

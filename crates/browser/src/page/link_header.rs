@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use plumbline_source::split_outside_quotes;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 
 /// The values of `Link` headers; other headers are not kept.
@@ -60,14 +61,6 @@ fn target<'a>(value: &'a str, relation: &str) -> Option<&'a str> {
         rest = &parameters[link.len()..];
     }
     None
-}
-
-fn split_outside_quotes(text: &str, separator: char) -> impl Iterator<Item = &str> {
-    let mut is_quoted = false;
-    text.split(move |c| {
-        is_quoted ^= c == '"';
-        c == separator && !is_quoted
-    })
 }
 
 #[cfg(test)]

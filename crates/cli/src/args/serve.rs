@@ -77,6 +77,9 @@ pub struct ServeArgs {
     /// PEM file with the private key of the certificate
     #[arg(long, env = "PLUMBLINE_TLS_KEY", value_name = "FILE")]
     pub tls_key: Option<PathBuf>,
+    /// An image (PNG, JPEG, WebP or SVG) that is printed on reports, such as a company's logo
+    #[arg(long, env = "PLUMBLINE_LOGO", value_name = "FILE")]
+    pub logo: Option<PathBuf>,
     /// Token for reading /metrics (Authorization: Bearer TOKEN), at least 16 characters. Other
     /// users of this machine can see flags: prefer the environment or the configuration file
     /// [default: no token required]

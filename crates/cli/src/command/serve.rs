@@ -90,6 +90,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
         store: page_store,
         media: blobs.media.clone(),
         phases: AuditPhases::of_store(&*store),
+        logo: settings.logo.map(Arc::new),
     };
 
     let (stop, stopped) = watch::channel(false);

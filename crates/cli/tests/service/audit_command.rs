@@ -44,6 +44,44 @@ fn a_quiet_audit_prints_nothing_and_tells_its_result_by_the_exit_code() {
 }
 
 #[test]
+fn a_page_that_changes_after_the_last_screenshot_has_no_speed_index() {
+    let url = format!("http://{}/animated", pages::serve());
+    let dir = tempfile::tempdir().unwrap();
+    let bundle = dir.path().join("page.bundle");
+    let bundle = bundle.to_str().unwrap();
+    let args = [&url, "--device", "desktop", "--network", "wifi", "--quick"];
+    let output = audit(&[&args[..], &["--json", "--bundle", bundle]].concat());
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let metrics = &report["metrics"];
+    assert!(metrics["si"].is_null(), "{metrics}");
+    assert!(metrics["lcp"]["value"].is_number(), "{metrics}");
+    let reason = metrics["missing"]["si"].as_str().unwrap();
+    assert!(reason.contains("at most 450 screenshots"), "{reason}");
+    assert!(report["scores"]["performance"].is_null());
+    assert_eq!(report["conditions"]["cpu"]["visits"], 1);
+    let warnings = report["warnings"].to_string();
+    assert!(warnings.contains("so it has no Speed Index"), "{warnings}");
+
+    let judge = |format: &str| {
+        let output = plumbline()
+            .args(["judge", bundle, "--output", format])
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let page = judge("html");
+    assert!(page.contains("Chromium stopped recording screenshots after"));
+    assert!(page.contains(r#"class="blank missing""#));
+    let exported: Value = serde_json::from_str(&judge("lighthouse")).unwrap();
+    let message = &exported["audits"]["speed-index"]["errorMessage"];
+    assert!(
+        message.as_str().unwrap().contains("450 screenshots"),
+        "{message}"
+    );
+}
+
+#[test]
 fn the_report_is_written_and_opened_with_the_desktops_program() {
     let dir = tempfile::tempdir().unwrap();
     let run = |exit_code: u8| {

@@ -15,6 +15,12 @@ const RICH: &str = "<!doctype html><html><title>Several requests</title>\
     <p style='height:2500px'>A long way down.</p>\
     <a href=/ style='display:block;background:#f0f;width:300px;height:100px'></a>";
 
+/// A page that changes after the last screenshot that Chromium records.
+const ANIMATED: &str = include_str!(concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../fixtures/pages/animates-past-the-last-screenshot.html"
+));
+
 /// Serves the pages until the test process ends.
 pub fn serve() -> SocketAddr {
     serve_after(|| {})
@@ -57,6 +63,7 @@ fn respond(mut stream: TcpStream, ready: &dyn Fn(&str)) -> Option<()> {
     let (status, kind, body) = match path {
         "/old" => ("302 Found\r\nLocation: /rich", "text/html", ""),
         "/" => ("200 OK", "text/html", PAGE),
+        "/animated" => ("200 OK", "text/html", ANIMATED),
         "/rich" => ("200 OK", "text/html", RICH),
         "/style.css" => ("200 OK", "text/css", "body { font: 20px sans-serif }"),
         "/script.js" => ("200 OK", "text/javascript", "document.title += '!'"),

@@ -1,6 +1,7 @@
 //! The links of the page, from `<link>` elements and from equivalent `Link` headers.
 
 use plumbline_model::check::Node;
+use plumbline_source::split_outside_quotes;
 use serde::Deserialize;
 use url::Url;
 
@@ -102,14 +103,6 @@ fn end_of_link(parameters: &str) -> usize {
     split_outside_quotes(parameters, ',')
         .next()
         .map_or(0, str::len)
-}
-
-fn split_outside_quotes(text: &str, separator: char) -> impl Iterator<Item = &str> {
-    let mut is_quoted = false;
-    text.split(move |c| {
-        is_quoted ^= c == '"';
-        c == separator && !is_quoted
-    })
 }
 
 #[cfg(test)]

@@ -16,13 +16,30 @@ const STEPS_MS: [f64; 14] = [
 /// The maximum size of a picture in Base64; the pictures of a visit are far smaller.
 pub(super) const MAX_PICTURE_CHARS: usize = 512 * 1024;
 
+/// Returns the time of the last screenshot that differs from the one before; `None` if the page may
+/// have changed later.
+pub(super) fn last_change_ms(trace: &Trace) -> Option<f64> {
+    let last = trace.screenshots.last()?;
+    let is_last = trace.screenshots_end_us.is_none();
+    is_last.then(|| trace.since_origin_ms(last.ts_us))
+}
+
 pub(super) fn film(trace: &Trace, end_ms: f64, marks: &Marks) -> (Vec<Frame>, Vec<Picture>) {
     let shots = &trace.screenshots;
     let Some(last) = shots.last() else {
         return (Vec::new(), Vec::new());
     };
     let last_change_ms = trace.since_origin_ms(last.ts_us);
-    // The filmstrip ends when the page no longer changes and all marks have passed.
+    let film_end_ms = trace
+        .screenshots_end_us
+        .map(|end_us| trace.since_origin_ms(end_us));
+    // The filmstrip ends when the page no longer changes and all marks have passed, and with the
+    // visit if the last change is not known.
+    let last_change_ms = if film_end_ms.is_some() {
+        end_ms
+    } else {
+        last_change_ms
+    };
     let mark_times = [marks.fcp_ms, marks.lcp_ms, marks.load_ms];
     let until_ms = mark_times
         .into_iter()
@@ -37,7 +54,8 @@ pub(super) fn film(trace: &Trace, end_ms: f64, marks: &Marks) -> (Vec<Frame>, Ve
         let latest_shot = shots
             .iter()
             .rposition(|shot| trace.since_origin_ms(shot.ts_us) <= at_ms)
-            .filter(|shot| shots[*shot].base64().len() <= MAX_PICTURE_CHARS);
+            .filter(|shot| shots[*shot].base64().len() <= MAX_PICTURE_CHARS)
+            .filter(|_| film_end_ms.is_none_or(|end_ms| at_ms < end_ms + step_ms));
         let picture = latest_shot.map(|shot| {
             let existing = used_shots.iter().position(|used| *used == shot);
             existing.unwrap_or_else(|| {

@@ -35,6 +35,7 @@ pub(crate) fn of(facts: &Facts) -> Option<ReportMedia> {
         lcp_ms: measured.lcp.ok(),
         dom_content_loaded_ms: measured.dom_content_loaded_ms,
         load_ms: measured.load_ms,
+        last_change_ms: film::last_change_ms(&trace),
     };
     let largest = facts.get::<LargestContent>().ok();
     let lcp_image = largest.as_ref().and_then(|largest| largest.image.as_ref());
@@ -76,6 +77,7 @@ pub(crate) fn of(facts: &Facts) -> Option<ReportMedia> {
             lcp_ms: marks.lcp_ms.map(to_us),
             dom_content_loaded_ms: marks.dom_content_loaded_ms.map(to_us),
             load_ms: marks.load_ms.map(to_us),
+            last_change_ms: marks.last_change_ms.map(to_us),
         },
         end_ms: to_us(end_ms),
         by_type: totals::by_type(&requests),
@@ -83,6 +85,9 @@ pub(crate) fn of(facts: &Facts) -> Option<ReportMedia> {
         requests,
         requests_left_out,
         film,
+        film_end_ms: trace
+            .screenshots_end_us
+            .map(|end_us| to_us(trace.since_origin_ms(end_us))),
         pictures,
         screenshot: film::screenshot(bundle),
         screenshot_css_width: css_width(bundle),

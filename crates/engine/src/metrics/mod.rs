@@ -18,7 +18,7 @@ pub(crate) mod uncertainty;
 mod visual_progress;
 
 use plumbline_model::scoring::MetricKind;
-use plumbline_trace::{Milestone, ProtocolLog, Trace};
+use plumbline_trace::{MAX_SCREENSHOTS, Milestone, ProtocolLog, Trace};
 
 pub(crate) use load_end::load_end_us;
 pub use main_task::{MainTask, main_tasks};
@@ -40,6 +40,10 @@ pub enum MetricError {
     NoNetworkIdlePeriod,
     #[error("the trace has no screenshots of the page")]
     NoScreenshots,
+    #[error(
+        "Chromium records at most {MAX_SCREENSHOTS} screenshots, and the page changed after the last one"
+    )]
+    ScreenshotsEnded,
     #[error("a screenshot in the trace cannot be decoded")]
     UnreadableScreenshot,
     #[error("the page never changed visually")]
@@ -59,6 +63,7 @@ impl MetricError {
             Self::NoCpuIdlePeriod => "NO_TTI_CPU_IDLE_PERIOD",
             Self::NoNetworkIdlePeriod => "NO_TTI_NETWORK_IDLE_PERIOD",
             Self::NoScreenshots => "NO_SCREENSHOTS",
+            Self::ScreenshotsEnded => "SCREENSHOTS_ENDED",
             Self::UnreadableScreenshot => "UNREADABLE_SCREENSHOT",
             Self::NoVisualChange => "SPEEDINDEX_OF_ZERO",
             Self::UnweightedShifts => "UNWEIGHTED_SHIFTS",

@@ -6,8 +6,12 @@ use super::MetricError;
 use super::visual_progress::{ProgressFrame, visual_progress};
 
 /// Computes the Speed Index from the trace's screenshots like speedline-core in its fast mode,
-/// which Lighthouse uses.
+/// which Lighthouse uses. Lighthouse takes the last screenshot of a trace for the complete page
+/// even if Chromium stopped recording before it was complete; here such a page has no Speed Index.
 pub fn speed_index(trace: &Trace) -> Result<f64, MetricError> {
+    if trace.screenshots_end_us.is_some() {
+        return Err(MetricError::ScreenshotsEnded);
+    }
     let frames: Vec<ProgressFrame> = trace
         .screenshots
         .iter()

@@ -27,6 +27,9 @@ pub struct ReportMedia {
     pub requests_left_out: usize,
     /// The filmstrip of the load, at regular intervals.
     pub film: Vec<Frame>,
+    /// The time of the last screenshot, if the page changed after it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub film_end_ms: Option<f64>,
     /// The distinct pictures of the filmstrip, as JPEG.
     pub pictures: Vec<Picture>,
     /// The screenshot at the end of the visit.
@@ -53,6 +56,8 @@ pub struct Marks {
     pub lcp_ms: Option<f64>,
     pub dom_content_loaded_ms: Option<f64>,
     pub load_ms: Option<f64>,
+    /// The last visual change; `None` if it is not known.
+    pub last_change_ms: Option<f64>,
 }
 
 /// A step on the way to the paint of the largest content.
@@ -90,7 +95,8 @@ pub enum PathStepKind {
 #[serde(rename_all = "camelCase", default)]
 pub struct Frame {
     pub at_ms: f64,
-    /// The index of the picture; `None` before the first screenshot.
+    /// The index of the picture; `None` before the first screenshot, and after the last one if the
+    /// page changed after it.
     pub picture: Option<usize>,
 }
 

@@ -23,6 +23,8 @@ pub struct FilmView {
     pub size: (u32, u32),
     pub marks: String,
     pub aria_label: String,
+    /// Why frames at the end are missing, if they are.
+    pub note: Option<String>,
 }
 
 /// A frame of a filmstrip.
@@ -33,6 +35,8 @@ pub struct FrameView {
     pub events: Vec<&'static str>,
     /// Trusted markup: the outline of the largest content, in the first frame that shows it.
     pub outline: Option<String>,
+    /// Whether Chromium recorded no screenshot of this time, although the page changed.
+    pub is_missing: bool,
 }
 
 /// The most frames that fit next to each other.
@@ -83,7 +87,9 @@ pub fn film(media: &ReportMedia, source: &PictureSource, times: FilmTimes) -> Op
         return None;
     }
     let FilmTimes { step_ms, frames } = times;
-    let milestones = milestones(&media.marks);
+    let mut milestones = milestones(&media.marks);
+    let last_change = media.marks.last_change_ms;
+    milestones.extend(last_change.map(|at_ms| ("Last change", "change", at_ms)));
     let frames_at_steps = (1..=frames).map(|index| {
         let at_ms = step_ms * index as f64;
         let latest = media.film.iter().rfind(|frame| frame.at_ms <= at_ms + 0.5);
@@ -112,6 +118,8 @@ pub fn film(media: &ReportMedia, source: &PictureSource, times: FilmTimes) -> Op
                 .map(|(name, _, _)| *name)
                 .collect(),
             outline: None,
+            is_missing: frame.picture.is_none()
+                && media.film_end_ms.is_some_and(|end_ms| frame.at_ms > end_ms),
         }
     });
     let descriptions: Vec<String> = milestones
@@ -128,6 +136,12 @@ pub fn film(media: &ReportMedia, source: &PictureSource, times: FilmTimes) -> Op
         size: size.map_or((1, 2), |picture| (picture.width_px, picture.height_px)),
         marks: film_marks(&milestones, axis),
         aria_label: descriptions.join(", "),
+        note: media.film_end_ms.map(|end_ms| {
+            format!(
+                "Chromium stopped recording screenshots after {}, while the page was still changing.",
+                ms(end_ms)
+            )
+        }),
     })
 }
 
@@ -250,6 +264,23 @@ mod tests {
             y.split('"').next().unwrap().parse::<u32>().unwrap()
         };
         assert!(level("LCP") < level("FCP"));
+    }
+
+    #[test]
+    fn frames_that_chromium_did_not_record_are_marked() {
+        let mut media = film_of(1000.0, 3);
+        media.film[0].picture = Some(0);
+        media.pictures = vec![plumbline_model::media::Picture::default()];
+        media.marks.last_change_ms = Some(2500.0);
+        let times = FilmTimes::of([&media]).unwrap();
+        let complete = film(&media, &PictureSource::Inlined, times).unwrap();
+        assert_eq!(complete.aria_label, "Last change at 2.50\u{a0}s");
+        assert!(complete.note.is_none() && complete.frames.iter().all(|frame| !frame.is_missing));
+        media.film_end_ms = Some(1500.0);
+        let cut = film(&media, &PictureSource::Inlined, times).unwrap();
+        let missing: Vec<_> = cut.frames.iter().map(|frame| frame.is_missing).collect();
+        assert_eq!(missing, [false, true, true]);
+        assert!(cut.note.unwrap().contains("after 1.50\u{a0}s"));
     }
 
     fn film_of(step_ms: f64, frames: usize) -> ReportMedia {

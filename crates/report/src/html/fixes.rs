@@ -13,6 +13,7 @@ use super::crops::Screenshots;
 use super::figures::{bytes, ms};
 use super::gain::{Gain, gain};
 use super::links::Link;
+use super::overlaps::overlaps;
 use super::places;
 
 /// A failed check that is worth fixing.
@@ -24,6 +25,8 @@ pub(super) struct Fix {
     pub(super) gains: Vec<(String, String)>,
     pub(super) summary: Option<CodeText>,
     pub(super) fix: CodeText,
+    /// The other fixes whose savings come from the same files, as a sentence.
+    pub(super) overlaps: Option<String>,
     /// The first few items of the check's details.
     pub(super) items: Vec<Item>,
     pub(super) more: usize,
@@ -99,8 +102,16 @@ struct Candidate<'r> {
 
 pub(super) fn fixes(report: &Report, screenshots: &Screenshots) -> Vec<Fix> {
     let page_url = report.final_url.as_deref().unwrap_or_default();
-    let fix = |candidate: Candidate| fix(candidate, page_url, screenshots);
-    candidates(report).into_iter().map(fix).collect()
+    let candidates = candidates(report);
+    let overlaps = candidate_overlaps(&candidates, page_url);
+    candidates
+        .into_iter()
+        .zip(overlaps)
+        .map(|(candidate, overlaps)| Fix {
+            overlaps,
+            ..fix(candidate, page_url, screenshots)
+        })
+        .collect()
 }
 
 /// A failed check that is worth fixing, for outputs without markup.
@@ -109,19 +120,30 @@ pub(crate) struct PlainFix<'r> {
     pub(crate) gains: Vec<String>,
     /// The first file that the check names, with line and column if they are known.
     pub(crate) place: Option<String>,
+    /// The other fixes whose savings come from the same files, as a sentence.
+    pub(crate) overlaps: Option<String>,
 }
 
 /// Returns the checks to fix first.
 pub(crate) fn plain_fixes(report: &Report) -> Vec<PlainFix<'_>> {
     let page_url = report.final_url.as_deref().unwrap_or_default();
-    candidates(report)
+    let candidates = candidates(report);
+    let overlaps = candidate_overlaps(&candidates, page_url);
+    candidates
         .into_iter()
-        .map(|candidate| PlainFix {
+        .zip(overlaps)
+        .map(|(candidate, overlaps)| PlainFix {
+            overlaps,
             title: &candidate.check.title,
             gains: candidate.gains.into_iter().map(|(gain, _)| gain).collect(),
             place: places::first(candidate.check.details.as_ref(), page_url),
         })
         .collect()
+}
+
+fn candidate_overlaps(candidates: &[Candidate<'_>], page_url: &str) -> Vec<Option<String>> {
+    let checks: Vec<&CheckResult> = candidates.iter().map(|candidate| candidate.check).collect();
+    overlaps(&checks, page_url)
 }
 
 /// The position of a category in the list.
@@ -201,6 +223,7 @@ fn fix(candidate: Candidate<'_>, page_url: &str, screenshots: &Screenshots) -> F
         gains: candidate.gains,
         summary: check.summary.clone().map(CodeText),
         fix: CodeText(check.fix.clone()),
+        overlaps: None,
         more: match items.len() {
             0 => 0,
             shown => total.saturating_sub(shown),

@@ -18,6 +18,7 @@ mod fixes;
 mod gain;
 mod links;
 pub mod load;
+mod overlaps;
 mod pictures;
 mod places;
 mod report_page;

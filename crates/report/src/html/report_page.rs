@@ -70,6 +70,7 @@ struct ReportTemplate<'a> {
 }
 
 struct FailureView {
+    heading: &'static str,
     code: &'static str,
     message: String,
     advice: &'static str,
@@ -158,6 +159,10 @@ fn template<'a>(page: &'a ReportPage<'a>) -> ReportTemplate<'a> {
         network: &conditions.network.name,
         location: conditions.location.label(),
         failure: report.error.as_ref().map(|failure| FailureView {
+            heading: match failure.code {
+                FailureCode::Cancelled => "This audit was cancelled",
+                _ => "This page could not be measured",
+            },
             code: failure.code.as_str(),
             message: failure.message.clone(),
             advice: advice(failure.code),

@@ -88,6 +88,8 @@ pub(super) struct MetricCard {
     pub(super) weight: String,
     /// The smallest and the largest value of several runs.
     pub(super) range: Option<String>,
+    /// The reason why there is no value.
+    pub(super) missing: Option<String>,
     pub(super) curve: String,
 }
 
@@ -157,6 +159,7 @@ pub(super) fn cards(metrics: &Metrics, mode: Mode, runs: Option<&Runs>) -> Vec<M
                 class: grade.class(),
                 grade: grade.label(),
                 range,
+                missing: metrics.missing.get(kind.as_str()).map(|it| sentence(it)),
                 weight: weight.map_or("not in the score".to_owned(), |(_, weight)| {
                     format!("{weight}\u{a0}% of the score")
                 }),
@@ -170,6 +173,15 @@ pub(super) fn cards(metrics: &Metrics, mode: Mode, runs: Option<&Runs>) -> Vec<M
             }
         })
         .collect()
+}
+
+/// Makes a sentence of a phrase: `the page …` becomes `The page ….`.
+pub(crate) fn sentence(phrase: &str) -> String {
+    let mut chars = phrase.chars();
+    match chars.next() {
+        Some(first) => format!("{}{}.", first.to_uppercase(), chars.as_str()),
+        None => String::new(),
+    }
 }
 
 /// Summarises the report in a sentence or two. It begins with the worst grade of Largest Contentful

@@ -5,6 +5,7 @@ use plumbline_model::scoring::{MetricKind, PERFORMANCE_WEIGHTS};
 use serde_json::{Value, json};
 
 use super::plain;
+use crate::html::summary::sentence;
 
 /// A metric and how it is presented as an audit.
 pub(super) struct MetricAudit {
@@ -118,6 +119,9 @@ pub(super) fn audit(metric_audit: &MetricAudit, report: &Report) -> Value {
         }
         None => {
             let reason = report.error.as_ref().map(|error| plain(&error.message));
+            let missing = report.metrics.as_ref().map(|metrics| &metrics.missing);
+            let own = missing.and_then(|missing| missing.get(metric_audit.kind.as_str()));
+            let reason = reason.or_else(|| own.map(|own| plain(&sentence(own))));
             let reason = reason.unwrap_or_else(|| "This metric could not be measured.".to_owned());
             audit["errorMessage"] = json!(reason);
         }

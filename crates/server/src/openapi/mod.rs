@@ -7,6 +7,7 @@
 pub(crate) mod operations;
 mod page;
 mod parts;
+mod report;
 mod schemas;
 mod visit_options;
 

@@ -5,7 +5,7 @@ use plumbline_catalog::Catalog;
 use plumbline_model::field::FieldReason;
 use serde_json::{Value, json};
 
-use super::visit_options;
+use super::{report, visit_options};
 use crate::{
     api::request_body::{MAX_LABEL_CHARS, MAX_LABELS, MAX_RUNS},
     app::Limits,
@@ -16,7 +16,7 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
     let devices: Vec<_> = catalog.devices().iter().map(|d| &d.id).collect();
     let networks: Vec<_> = catalog.networks().iter().map(|n| &n.id).collect();
     let locations: Vec<_> = catalog.locations().iter().map(|l| &l.id).collect();
-    json!({
+    let mut all = json!({
         "Url": {
             "type": "string", "format": "uri", "minLength": 8, "maxLength": limits.url_chars,
             "pattern": "^[Hh][Tt][Tt][Pp][Ss]?://[^\\s/?#@\\\\]",
@@ -220,13 +220,7 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
             ("auditId", json!({ "type": "string" })),
             ("trackingId", json!({ "type": "string" })),
             ("createdAt", reference("Moment")),
-            ("report", json!({
-                "type": "object",
-                "description": "All measurements and results. `format` is the version of the format; with \
-                                several runs, `runs` has the values of every run and their spread. \
-                                `fieldData` is what real visitors experienced; if it is absent, \
-                                `fieldDataReason` is the reason.",
-            })),
+            ("report", reference("Report")),
         ], &[]),
         "Batch": object(&[
             ("batchId", json!({ "type": "string" })),
@@ -275,7 +269,11 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
             ("completedAt", reference("Moment")),
             ("data", reference("Batch")),
         ], &[]),
-    })
+    });
+    if let Some(all) = all.as_object_mut() {
+        all.extend(report::schemas());
+    }
+    all
 }
 
 pub(super) fn reference(name: &str) -> Value {

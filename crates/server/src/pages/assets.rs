@@ -4,14 +4,15 @@
 use std::sync::LazyLock;
 
 use axum::{
-    extract::Path,
+    extract::{Path, State},
     http::{HeaderValue, header},
     response::{IntoResponse, Response},
 };
 use plumbline_report::html;
 use sha2::{Digest, Sha256};
 
-use crate::errors::Failure;
+use super::parts as page_parts;
+use crate::{errors::Failure, state::SharedState};
 
 static STYLESHEET: LazyLock<String> =
     LazyLock::new(|| [html::STYLESHEET, include_str!("pages.css")].concat());
@@ -82,6 +83,26 @@ pub(crate) async fn favicon() -> Response {
         ),
     ];
     (headers, Asset::Icon.text()).into_response()
+}
+
+/// The path of the operator's logo.
+pub(super) const LOGO_PATH: &str = "/logo";
+
+/// `GET /logo`: the operator's logo, if there is one.
+pub(crate) async fn logo(State(service): State<SharedState>) -> Result<Response, Failure> {
+    let logo = page_parts(&service)?.logo.as_ref();
+    let logo = logo.ok_or(Failure::NotFound)?;
+    let headers = [
+        (
+            header::CONTENT_TYPE,
+            HeaderValue::from_static(logo.media_type()),
+        ),
+        (
+            header::CACHE_CONTROL,
+            HeaderValue::from_static("public, max-age=3600"),
+        ),
+    ];
+    Ok((headers, logo.bytes().to_vec()).into_response())
 }
 
 /// `GET /assets/{file}`: a static file. Its name changes with its content, so it may be cached for

@@ -49,7 +49,7 @@ struct Header<'a> {
 impl PageFrame {
     /// Renders a page.
     pub(crate) fn render(&self, page: &impl Page) -> Result<String, HtmlError> {
-        let head = [LINKS.as_str(), page.head()].join("\n");
+        let head = [&self.links(), page.head()].join("\n");
         self.document(&page.title(), &page.description(), &head, &page.render()?)
     }
 
@@ -60,11 +60,15 @@ impl PageFrame {
         description: &str,
         main: &str,
     ) -> Result<String, HtmlError> {
-        let head = match self {
+        self.document(title, description, &self.links(), main)
+    }
+
+    /// Returns the elements of `<head>` that all pages have.
+    fn links(&self) -> String {
+        match self {
             Self::Shared => format!("{}\n<meta name=\"robots\" content=\"noindex\">", *LINKS),
             _ => LINKS.clone(),
-        };
-        self.document(title, description, &head, main)
+        }
     }
 
     fn document(

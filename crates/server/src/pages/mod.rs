@@ -20,6 +20,7 @@ mod problem;
 mod progress;
 mod report;
 mod session;
+mod shared_page;
 mod sign_in;
 mod start;
 #[cfg(test)]
@@ -65,9 +66,21 @@ pub(crate) fn routes() -> Router<SharedState> {
         )
         .route("/shared/{token}/{picture}", get(report::shared_picture))
         .route("/history", get(history::page))
+        .route("/history/share", post(shared_page::share_history))
         .route("/compare", get(compare::page))
+        .route("/compare/share", post(shared_page::share_comparison))
+        .route("/shared-pages/{token}", get(shared_page::page))
+        .route(
+            "/shared-pages/{token}/before/{picture}",
+            get(shared_page::picture_before),
+        )
+        .route(
+            "/shared-pages/{token}/after/{picture}",
+            get(shared_page::picture_after),
+        )
         .route("/assets/{file}", get(assets::asset))
         .route("/favicon.ico", get(assets::favicon))
+        .route(assets::LOGO_PATH, get(assets::logo))
 }
 
 impl Pages {

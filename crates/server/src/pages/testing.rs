@@ -81,6 +81,7 @@ pub(super) fn report(text: &str) -> Report {
             cls: metric,
             si: metric,
             tti: None,
+            missing: Default::default(),
             as_traced: TracedMetrics::default(),
         }),
         categories: serde_json::from_value(categories).unwrap(),

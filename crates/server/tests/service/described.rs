@@ -216,7 +216,7 @@ fn without_new_ids(response: &Value) -> Value {
 }
 
 /// Validates a value against a schema, as far as the description uses JSON Schema.
-fn validate(document: &Value, schema: &Value, value: &Value) -> Result<(), String> {
+pub fn validate(document: &Value, schema: &Value, value: &Value) -> Result<(), String> {
     if let Some(to) = schema["$ref"].as_str() {
         let target = document.pointer(&to[1..]).unwrap();
         return validate(document, target, value);

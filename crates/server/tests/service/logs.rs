@@ -81,7 +81,7 @@ async fn successful_probes_are_not_logged() {
     let rig = Rig::new().await;
     LOG.take();
     for path in ["/healthz", "/readyz", "/metrics"] {
-        assert_eq!(rig.send(&get(path)).await.status, 200, "{path}");
+        assert_eq!(rig.fetch(&get(path)).await.status, 200, "{path}");
     }
     assert_eq!(lines(), Vec::<Value>::new());
     rig.send(&HttpRequest::new("DELETE", "/healthz")).await;

@@ -9,6 +9,7 @@ use std::{
 
 use plumbline_bundle::Encoding;
 use plumbline_model::media::{self, FullPageScreenshot, Picture, ReportMedia};
+use plumbline_server::Logo;
 use plumbline_store::{BlobPart, Blobs};
 
 use crate::{
@@ -280,4 +281,25 @@ async fn a_report_is_shown_with_a_notice_while_its_media_cannot_be_reached() {
     let delete = HttpRequest::new("DELETE", &format!("/v1/audit/data/{id}")).key(&rig.key);
     rig.check(delete, 503, unavailable).await;
     assert_eq!(rig.send(&keyed(&whole)).await.status, 200);
+}
+
+#[tokio::test]
+async fn the_operators_logo_is_printed_on_reports() {
+    let plain = Rig::with_pages().await;
+    assert_eq!(plain.browse(&get("/logo")).await.status, 404);
+    let logo = Logo::new(b"<svg xmlns='http://www.w3.org/2000/svg'/>".to_vec()).unwrap();
+    let rig = Rig::with_pages_and(|app| {
+        app.pages.as_mut().unwrap().logo = Some(Arc::new(logo));
+    })
+    .await;
+    let id = completed(&rig).await;
+    let cookie = sign_in(&rig, &rig.key).await;
+    let path = format!("/reports/{id}");
+    let page = rig.browse(&get(&path).header("Cookie", &cookie)).await;
+    let image = r#"<p class="letterhead"><img src="/logo""#;
+    assert!(page.text().contains(image), "{}", page.text());
+    let image = rig.browse(&get("/logo")).await;
+    assert_eq!(image.header("content-type"), Some("image/svg+xml"));
+    let policy = image.header("content-security-policy").unwrap();
+    assert!(policy.contains("default-src 'none'"), "{policy}");
 }

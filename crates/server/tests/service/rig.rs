@@ -232,6 +232,7 @@ pub fn assembled<S: Store + AgentStore + PageStore>(
         store: store.clone(),
         media: media.clone(),
         phases: phases.clone(),
+        logo: None,
     });
     let locations = app.catalog.locations().iter().map(|l| l.id.clone());
     let mut dispatcher = DispatcherParts {

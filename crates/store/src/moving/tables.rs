@@ -173,6 +173,17 @@ pub(super) const TABLES: &[Table] = &[
         rows_at_once: 500,
     },
     Table {
+        name: "page_shares",
+        columns: &["token", "account_id", "page", "shared_at", "expires_at"],
+        sums: &[
+            "length(token)",
+            "length(page)",
+            "shared_at % 1000003",
+            "expires_at % 1000003",
+        ],
+        rows_at_once: 500,
+    },
+    Table {
         name: "turns",
         columns: &["account_id", "turn"],
         sums: &["turn"],

@@ -7,8 +7,8 @@ use super::connect::{change, row, rows};
 use super::notifier::Wakeup;
 use super::{PostgresStore, accounts, audits};
 use crate::{
-    KeyDigest, KeyRecord, PageStore, RecentAudit, Share, SharedReport, StoreError, StoredReport,
-    Timestamp,
+    KeyDigest, KeyRecord, PageStore, RecentAudit, Share, SharedPage, SharedReport, StoreError,
+    StoredReport, Timestamp,
 };
 
 #[async_trait]
@@ -229,6 +229,100 @@ impl PageStore for PostgresStore {
                 )
                 .await?;
                 row.as_ref().map(audits::stored_report).transpose()
+            })
+        })
+        .await
+    }
+
+    async fn share_page(
+        &self,
+        account_id: &str,
+        page: &str,
+        share: Option<Share>,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let (account_id, page) = (account_id.to_owned(), page.to_owned());
+        self.write(Wakeup::None, move |db| {
+            Box::pin(async move {
+                let Some(share) = &share else {
+                    change(
+                        db,
+                        "DELETE FROM page_shares
+                         WHERE account_id = $1 AND md5(page) = md5($2::text)",
+                        &[&account_id, &page],
+                    )
+                    .await?;
+                    return Ok(());
+                };
+                let expires_at = share.expires_at.map(|at| at.0);
+                // Of two concurrent calls, the second replaces the link of the first.
+                change(
+                    db,
+                    "INSERT INTO page_shares (token, account_id, page, shared_at, expires_at)
+                     VALUES ($1, $2, $3, $4, $5)
+                     ON CONFLICT (account_id, md5(page)) DO UPDATE
+                     SET token = excluded.token, shared_at = excluded.shared_at,
+                         expires_at = excluded.expires_at",
+                    &[&share.token, &account_id, &page, &now.0, &expires_at],
+                )
+                .await?;
+                Ok(())
+            })
+        })
+        .await
+    }
+
+    async fn page_share(
+        &self,
+        account_id: &str,
+        page: &str,
+        now: Timestamp,
+    ) -> Result<Option<Share>, StoreError> {
+        let (account_id, page) = (account_id.to_owned(), page.to_owned());
+        self.read(move |db| {
+            Box::pin(async move {
+                let row = row(
+                    db,
+                    "SELECT token, expires_at FROM page_shares
+                     WHERE account_id = $1 AND md5(page) = md5($2::text)
+                           AND (expires_at IS NULL OR expires_at > $3)",
+                    &[&account_id, &page, &now.0],
+                )
+                .await?;
+                let share = |row: Row| {
+                    Ok(Share {
+                        token: row.try_get(0)?,
+                        expires_at: row.try_get::<_, Option<i64>>(1)?.map(Timestamp),
+                    })
+                };
+                row.map(share).transpose()
+            })
+        })
+        .await
+    }
+
+    async fn shared_page(
+        &self,
+        token: &str,
+        now: Timestamp,
+    ) -> Result<Option<SharedPage>, StoreError> {
+        let token = token.to_owned();
+        self.read(move |db| {
+            Box::pin(async move {
+                let row = row(
+                    db,
+                    "SELECT account_id, page FROM page_shares
+                     WHERE token = $1 AND (expires_at IS NULL OR expires_at > $2)",
+                    &[&token, &now.0],
+                )
+                .await?;
+                let page = |row: Row| {
+                    Ok(SharedPage {
+                        account_id: row.try_get(0)?,
+                        page: row.try_get(1)?,
+                    })
+                };
+                row.map(page).transpose()
             })
         })
         .await

@@ -45,6 +45,12 @@ pub(super) async fn purge(
 ) -> Result<PurgeResult, StoreError> {
     change(db, "DELETE FROM replies WHERE expires_at <= $1", &[&now.0]).await?;
     change(db, "DELETE FROM shares WHERE expires_at <= $1", &[&now.0]).await?;
+    change(
+        db,
+        "DELETE FROM page_shares WHERE expires_at <= $1",
+        &[&now.0],
+    )
+    .await?;
     let mut result = PurgeResult::default();
     let mut remaining = i64::from(limit);
     if let Some(before) = retention.accepted_before {

@@ -6,8 +6,8 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::writer::Wakeup;
 use super::{SqliteStore, accounts, audits};
 use crate::{
-    KeyDigest, KeyRecord, PageStore, RecentAudit, Share, SharedReport, StoreError, StoredReport,
-    Timestamp,
+    KeyDigest, KeyRecord, PageStore, RecentAudit, Share, SharedPage, SharedReport, StoreError,
+    StoredReport, Timestamp,
 };
 
 #[async_trait]
@@ -202,6 +202,83 @@ impl PageStore for SqliteStore {
                     }
                     None => Ok(None),
                 }
+            })
+            .await
+    }
+
+    async fn share_page(
+        &self,
+        account_id: &str,
+        page: &str,
+        share: Option<Share>,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let (account_id, page) = (account_id.to_owned(), page.to_owned());
+        self.writer
+            .write(Wakeup::None, move |connection| {
+                connection
+                    .prepare_cached("DELETE FROM page_shares WHERE account_id = ? AND page = ?")?
+                    .execute(params![account_id, page])?;
+                if let Some(share) = share {
+                    let expires_at = share.expires_at.map(|at| at.0);
+                    connection
+                        .prepare_cached(
+                            "INSERT INTO page_shares (token, account_id, page, shared_at, expires_at)
+                             VALUES (?, ?, ?, ?, ?)",
+                        )?
+                        .execute(params![share.token, account_id, page, now.0, expires_at])?;
+                }
+                Ok(())
+            })
+            .await
+    }
+
+    async fn page_share(
+        &self,
+        account_id: &str,
+        page: &str,
+        now: Timestamp,
+    ) -> Result<Option<Share>, StoreError> {
+        let (account_id, page) = (account_id.to_owned(), page.to_owned());
+        self.readers
+            .quick(move |connection| {
+                connection
+                    .prepare_cached(
+                        "SELECT token, expires_at FROM page_shares
+                         WHERE account_id = ? AND page = ?
+                               AND (expires_at IS NULL OR expires_at > ?)",
+                    )?
+                    .query_row(params![account_id, page, now.0], |row| {
+                        Ok(Share {
+                            token: row.get(0)?,
+                            expires_at: row.get::<_, Option<i64>>(1)?.map(Timestamp),
+                        })
+                    })
+                    .optional()
+            })
+            .await
+    }
+
+    async fn shared_page(
+        &self,
+        token: &str,
+        now: Timestamp,
+    ) -> Result<Option<SharedPage>, StoreError> {
+        let token = token.to_owned();
+        self.readers
+            .quick(move |connection| {
+                connection
+                    .prepare_cached(
+                        "SELECT account_id, page FROM page_shares
+                         WHERE token = ? AND (expires_at IS NULL OR expires_at > ?)",
+                    )?
+                    .query_row(params![token, now.0], |row| {
+                        Ok(SharedPage {
+                            account_id: row.get(0)?,
+                            page: row.get(1)?,
+                        })
+                    })
+                    .optional()
             })
             .await
     }

@@ -46,6 +46,9 @@ pub(super) fn purge(
     connection
         .prepare_cached("DELETE FROM shares WHERE expires_at <= ?")?
         .execute([now.0])?;
+    connection
+        .prepare_cached("DELETE FROM page_shares WHERE expires_at <= ?")?
+        .execute([now.0])?;
     let mut expired = Vec::new();
     if let Some(before) = retention.accepted_before {
         find_old(connection, before, limit, &mut expired)?;

@@ -261,6 +261,7 @@ macro_rules! whole_suite {
                 a_session_lasts_until_it_is_closed_or_expires
                 a_session_needs_a_key_that_exists
                 a_report_can_be_read_by_its_token_while_it_is_shared
+                a_page_is_shared_by_one_token_at_a_time_until_it_expires
                 an_expired_link_is_invalid_and_deleted
                 the_number_of_sessions_per_key_is_limited_and_the_oldest_end_first
                 recent_audits_of_the_account_are_listed_newest_first

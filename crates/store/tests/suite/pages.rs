@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plumbline_store::{Key, Retention, Share, SharedReport, StoreError, session_digest};
+use plumbline_store::{Key, Retention, Share, SharedReport, StoreError, Timestamp, session_digest};
 
 use super::{Backend, NOW, accepted, account, audit, later, lease, measured};
 
@@ -37,6 +37,44 @@ pub async fn a_session_needs_a_key_that_exists(backend: &dyn Backend) {
     let (_store, pages) = backend.open_pages().await;
     let open = pages.open_session(session_digest("s"), "nobody", later(super::LEASE), 9, NOW);
     assert!(open.await.is_err());
+}
+
+pub async fn a_page_is_shared_by_one_token_at_a_time_until_it_expires(backend: &dyn Backend) {
+    let (store, pages) = backend.open_pages().await;
+    let (mine, theirs) = (account(&*store, 1).await, account(&*store, 1).await);
+    let long_page = format!("history/https://example.com/{}", "a".repeat(4000));
+    let new_link = |token: &str, expires_at: Option<Timestamp>| {
+        Some(Share {
+            token: token.to_owned(),
+            expires_at,
+        })
+    };
+    for page in ["compare/a/b", &long_page] {
+        let token = |name: &str| format!("{name}-{}", page.len());
+        let (first, second) = (token("first"), token("second"));
+        let share = new_link(&first, None);
+        pages.share_page(&mine.id, page, share, NOW).await.unwrap();
+        let end = later(Duration::from_millis(10));
+        let share = new_link(&second, Some(end));
+        pages
+            .share_page(&mine.id, page, share.clone(), NOW)
+            .await
+            .unwrap();
+        assert_eq!(pages.shared_page(&first, NOW).await.unwrap(), None);
+        let shared = pages.shared_page(&second, NOW).await.unwrap().unwrap();
+        assert_eq!(
+            (shared.account_id.as_str(), shared.page.as_str()),
+            (mine.id.as_str(), page)
+        );
+        assert_eq!(pages.page_share(&mine.id, page, NOW).await.unwrap(), share);
+        assert_eq!(pages.page_share(&theirs.id, page, NOW).await.unwrap(), None);
+        assert_eq!(pages.shared_page(&second, end).await.unwrap(), None);
+        assert_eq!(pages.page_share(&mine.id, page, end).await.unwrap(), None);
+        pages.share_page(&theirs.id, page, None, NOW).await.unwrap();
+        assert!(pages.shared_page(&second, NOW).await.unwrap().is_some());
+        pages.share_page(&mine.id, page, None, NOW).await.unwrap();
+        assert_eq!(pages.shared_page(&second, NOW).await.unwrap(), None);
+    }
 }
 
 pub async fn a_report_can_be_read_by_its_token_while_it_is_shared(backend: &dyn Backend) {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Finding, warning};
 
-/// The cores that one audit uses: one for the page, one for the rest of the browser and the network.
+/// The cores that one audit uses: one for the page, one for the rest of browser and network.
 const MIN_CORES: usize = 2;
 /// The size of shared memory below which Chromium is told to use files instead, which are slower.
 const MIN_SHARED_MEMORY_BYTES: u64 = 256 << 20;

@@ -1,6 +1,7 @@
 //! The list of audits on several pages. The template needs the variables `past`, the rows, and
 //! `same_address`, whether all audits have the same URL.
 
+use plumbline_bundle::FailureCode;
 use plumbline_catalog::Catalog;
 use plumbline_model::report::{Scores, redirected_to};
 use plumbline_model::summary::ReportSummary;
@@ -46,7 +47,8 @@ fn read_summary(text: String) -> Option<ReportSummary> {
 
 /// A row in a list of audits.
 pub(super) struct AuditRow {
-    pub(super) href: String,
+    /// The path of the report or of the progress; `None` for readers of a shared page.
+    pub(super) href: Option<String>,
     pub(super) audit_id: Option<String>,
     pub(super) url: String,
     pub(super) when: String,
@@ -69,10 +71,10 @@ fn audit_row(past: &PastAudit) -> AuditRow {
     let summary = past.summary.as_ref();
     let measured = summary.filter(|summary| summary.metrics.is_some());
     AuditRow {
-        href: match &past.audit_id {
+        href: Some(match &past.audit_id {
             Some(id) => format!("/reports/{id}"),
             None => format!("/audits/{}", past.tracking_id),
-        },
+        }),
         audit_id: past.audit_id.clone(),
         url: past.url.clone(),
         when: date(past.at_ms),
@@ -88,10 +90,7 @@ fn audit_row(past: &PastAudit) -> AuditRow {
         scores: measured.map(|summary| score_cells(&summary.scores)),
         state: match (&past.audit_id, measured) {
             (None, _) => "running".to_owned(),
-            (Some(_), None) => match &past.error {
-                Some(error) => format!("not measured ({})", error.code),
-                None => "not measured".to_owned(),
-            },
+            (Some(_), None) => unmeasured_text(past.error.as_ref()),
             (Some(_), Some(_)) => String::new(),
         },
         redirected_to: summary
@@ -139,11 +138,11 @@ pub(super) fn listed_row(audit: &AuditEntry, catalog: &Catalog) -> AuditRow {
     });
     let is_completed = audit.state == AuditState::Completed;
     AuditRow {
-        href: if is_completed {
+        href: Some(if is_completed {
             format!("/reports/{}", audit.audit_id)
         } else {
             format!("/audits/{}", audit.tracking_id)
-        },
+        }),
         audit_id: is_completed.then(|| audit.audit_id.clone()),
         url: order.url.clone(),
         when: date(audit.finished_at.unwrap_or(audit.accepted_at).0),
@@ -152,10 +151,17 @@ pub(super) fn listed_row(audit: &AuditEntry, catalog: &Catalog) -> AuditRow {
         state: match (audit.state, &audit.error) {
             (AuditState::NotStarted, _) => "waiting".to_owned(),
             (AuditState::InProgress, _) => "running".to_owned(),
-            (AuditState::Completed, Some(error)) => format!("not measured ({})", error.code),
-            (AuditState::Completed, None) => "not measured".to_owned(),
+            (AuditState::Completed, error) => unmeasured_text(error.as_ref()),
         },
         redirected_to: audit.final_url.clone(),
         labels: audit.labels.clone(),
+    }
+}
+/// Describes the end of an audit without measurements.
+fn unmeasured_text(error: Option<&AuditError>) -> String {
+    match error {
+        Some(error) if error.code == FailureCode::Cancelled.as_str() => "cancelled".to_owned(),
+        Some(error) => format!("not measured ({})", error.code),
+        None => "not measured".to_owned(),
     }
 }

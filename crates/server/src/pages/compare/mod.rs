@@ -24,9 +24,11 @@ use plumbline_store::StoredReport;
 use self::figures::{Row, rows};
 use self::pairs::{PairsView, pairs};
 use super::form::query;
-use super::frame::Page;
+use super::frame::{Page, PageFrame};
 use super::parts as page_parts;
+use super::report::SHARE_EXPIRY;
 use super::session::Visitor;
+use super::shared_page::{Sharing, Subject};
 use crate::{errors::Failure, state::SharedState};
 
 /// `GET /compare?before=&after=`: the comparison of two audits, by audit ids.
@@ -35,18 +37,52 @@ pub(crate) async fn page(
     visitor: Visitor,
     parts: Parts,
 ) -> Result<Response, Failure> {
-    let pages = page_parts(&service)?;
-    let side = async |name: &str| {
-        let id = query(&parts, name)?.ok_or(Failure::NotFound)?;
-        let stored = service.app.store.report(&visitor.account_id, &id).await?;
-        let stored = stored.ok_or(Failure::NotFound)?;
-        let media = pages.media_of(&stored).await?;
-        Ok::<_, Failure>(ComparedAudit { stored, media })
-    };
-    let (before, after) = (side("before").await?, side("after").await?);
+    let id = |name: &str| query(&parts, name)?.ok_or(Failure::NotFound);
+    let (before, after) = (id("before")?, id("after")?);
+    let account_id = &visitor.account_id;
+    let sides = [
+        side(&service, account_id, &before).await?,
+        side(&service, account_id, &after).await?,
+    ];
+    let subject = Subject::Comparison { before, after };
+    let sharing = Sharing::of(&service, account_id, &subject).await?;
     let page_frame = visitor.page_frame();
-    let render = move || page_frame.render(&ComparePage::new(&before, &after)?);
+    let render = move || page_frame.render(&ComparePage::new(&sides, Reader::Owner(sharing))?);
     Ok(service.render_pool.page(render).await?.into_response())
+}
+
+/// Renders the comparison of two audits for anyone with a shared link.
+pub(super) async fn shared(
+    service: &SharedState,
+    account_id: &str,
+    ids: [&str; 2],
+    token: &str,
+) -> Result<Response, Failure> {
+    let sides = [
+        side(service, account_id, ids[0]).await?,
+        side(service, account_id, ids[1]).await?,
+    ];
+    let reader = Reader::Guest(format!("/shared-pages/{token}"));
+    let render = move || PageFrame::Shared.render(&ComparePage::new(&sides, reader)?);
+    Ok(service.render_pool.page(render).await?.into_response())
+}
+
+async fn side(
+    service: &SharedState,
+    account_id: &str,
+    audit_id: &str,
+) -> Result<ComparedAudit, Failure> {
+    let stored = service.app.store.report(account_id, audit_id).await?;
+    let stored = stored.ok_or(Failure::NotFound)?;
+    let media = page_parts(service)?.media_of(&stored).await?;
+    Ok(ComparedAudit { stored, media })
+}
+
+/// The reader of a comparison.
+enum Reader {
+    Owner(Sharing),
+    /// Anyone with a shared link, which has this path.
+    Guest(String),
 }
 
 /// One of the two audits to compare.
@@ -68,12 +104,15 @@ struct ComparePage {
     requests: Option<PairsView>,
     fixed: Vec<Change>,
     broken: Vec<Change>,
+    /// How the page is shared, for its owner.
+    sharing: Option<Sharing>,
 }
 
 /// One of the two audits as the page shows it.
 struct SideView {
     name: &'static str,
-    href: String,
+    /// The path of the report, for those who may read it.
+    href: Option<String>,
     url: String,
     when: String,
     conditions: String,
@@ -87,7 +126,7 @@ struct Change {
 }
 
 impl ComparePage {
-    fn new(before: &ComparedAudit, after: &ComparedAudit) -> Result<Self, HtmlError> {
+    fn new([before, after]: &[ComparedAudit; 2], reader: Reader) -> Result<Self, HtmlError> {
         let reports: [Report; 2] = [
             serde_json::from_str(&before.stored.report)?,
             serde_json::from_str(&after.stored.report)?,
@@ -114,7 +153,11 @@ impl ComparePage {
         };
         let side = |index: usize, compared: &ComparedAudit, name: &'static str| {
             let (report, media) = (&reports[index], media[index].as_ref());
-            let path = format!("/reports/{}", compared.stored.audit_id);
+            let report_path = format!("/reports/{}", compared.stored.audit_id);
+            let (path, href) = match &reader {
+                Reader::Owner(_) => (report_path.clone(), Some(report_path)),
+                Reader::Guest(path) => (format!("{path}/{}", name.to_lowercase()), None),
+            };
             let conditions = &report.conditions;
             SideView {
                 name,
@@ -132,7 +175,7 @@ impl ComparePage {
                 film: media.zip(film_times).and_then(|(media, times)| {
                     film(media, &PictureSource::Linked(path.clone()), times)
                 }),
-                href: path,
+                href,
             }
         };
         let sides = [side(0, before, "Before"), side(1, after, "After")];
@@ -147,6 +190,10 @@ impl ComparePage {
             rows: rows(&reports, [media[0].as_ref(), media[1].as_ref()]),
             fixed,
             broken,
+            sharing: match reader {
+                Reader::Owner(sharing) => Some(sharing),
+                Reader::Guest(_) => None,
+            },
         })
     }
 }
@@ -257,6 +304,7 @@ mod tests {
             },
             media: Some(media.pack().unwrap()),
         };
-        assert_text_only(&ComparePage::new(&side(), &side()).unwrap());
+        let reader = Reader::Guest("/shared-pages/token".to_owned());
+        assert_text_only(&ComparePage::new(&[side(), side()], reader).unwrap());
     }
 }

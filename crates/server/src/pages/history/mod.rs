@@ -21,9 +21,11 @@ use self::field::{DeviceFieldHistory, FieldSeries, field_series};
 use self::trend::{Point, Scale};
 use super::audit_list::{AuditRow, PastAudit, audit_rows};
 use super::form::query;
-use super::frame::Page;
+use super::frame::{Page, PageFrame};
 use super::parts as page_parts;
+use super::report::SHARE_EXPIRY;
 use super::session::Visitor;
+use super::shared_page::{Sharing, Subject};
 use crate::{errors::Failure, state::SharedState};
 
 /// The number of audits in a history: enough for a trend, few enough to load at once.
@@ -43,17 +45,44 @@ pub(crate) async fn page(
         }
         (None, None) => return Err(Failure::NotFound),
     };
-    let store = &page_parts(&service)?.store;
-    let audits = store
-        .recent(&visitor.account_id, Some(&url), MAX_AUDITS)
-        .await?;
+    let subject = Subject::History { url: url.clone() };
+    let sharing = Sharing::of(&service, &visitor.account_id, &subject).await?;
+    let page_frame = visitor.page_frame();
+    render(
+        &service,
+        &visitor.account_id,
+        url,
+        page_frame,
+        Some(sharing),
+    )
+    .await
+}
+
+/// Renders the history of a URL for anyone with a shared link.
+pub(super) async fn shared(
+    service: &SharedState,
+    account_id: &str,
+    url: String,
+) -> Result<Response, Failure> {
+    render(service, account_id, url, PageFrame::Shared, None).await
+}
+
+/// Renders the history of a URL. Only its owner, who can share it, gets links to other pages.
+async fn render(
+    service: &SharedState,
+    account_id: &str,
+    url: String,
+    page_frame: PageFrame,
+    sharing: Option<Sharing>,
+) -> Result<Response, Failure> {
+    let store = &page_parts(service)?.store;
+    let audits = store.recent(account_id, Some(&url), MAX_AUDITS).await?;
     if audits.is_empty() {
         return Err(Failure::NotFound);
     }
     let past: Vec<_> = audits.into_iter().map(PastAudit::from).collect();
-    let field = field_past(&service, &url, &past).await?;
-    let page_frame = visitor.page_frame();
-    let render = move || page_frame.render(&HistoryPage::new(&url, &past, &field));
+    let field = field_past(service, &url, &past).await?;
+    let render = move || page_frame.render(&HistoryPage::new(&url, &past, &field, sharing));
     Ok(service.render_pool.page(render).await?.into_response())
 }
 
@@ -107,6 +136,8 @@ struct HistoryPage<'a> {
     preselected: [usize; 2],
     series: Vec<Series>,
     field: Vec<FieldSeries>,
+    /// How the page is shared, for its owner.
+    sharing: Option<Sharing>,
 }
 
 /// An audit that can be selected for comparison.
@@ -173,7 +204,12 @@ fn device_ids(past: &[PastAudit]) -> Vec<String> {
 impl<'a> HistoryPage<'a> {
     /// Creates the page of a URL. `past` is sorted newest first; `field` has one entry per form
     /// factor.
-    fn new(url: &'a str, past: &[PastAudit], field: &[DeviceFieldHistory]) -> Self {
+    fn new(
+        url: &'a str,
+        past: &[PastAudit],
+        field: &[DeviceFieldHistory],
+        sharing: Option<Sharing>,
+    ) -> Self {
         let mut by_conditions: Vec<([String; 3], Vec<Run<'_>>)> = Vec::new();
         for audit in past.iter().rev() {
             let summary = audit.summary.as_ref();
@@ -202,8 +238,12 @@ impl<'a> HistoryPage<'a> {
                 conditions: names.each_ref().map(|name| short_name(name)).join(" · "),
                 trends: trends(&runs),
             });
-        let past = audit_rows(past);
-        let (comparable, preselected) = comparable(&past);
+        let mut past = audit_rows(past);
+        let (mut comparable, preselected) = comparable(&past);
+        if sharing.is_none() {
+            comparable.clear();
+            past.iter_mut().for_each(|audit| audit.href = None);
+        }
         Self {
             url,
             past,
@@ -211,6 +251,7 @@ impl<'a> HistoryPage<'a> {
             preselected,
             series: series.collect(),
             field: field_series(field),
+            sharing,
         }
     }
 }
@@ -394,13 +435,13 @@ mod tests {
             }),
         };
         let twice = [past.clone(), past];
-        assert_text_only(&HistoryPage::new(EVIL, &twice, &[field]));
+        assert_text_only(&HistoryPage::new(EVIL, &twice, &[field], None));
     }
 
     #[test]
     fn the_newest_two_audits_with_the_same_conditions_are_preselected() {
         let row = |id: &str, conditions: &str| AuditRow {
-            href: String::new(),
+            href: None,
             audit_id: Some(id.to_owned()),
             url: String::new(),
             when: String::new(),

@@ -15,6 +15,7 @@ use plumbline_report::html::figures::date;
 use plumbline_report::html::{self, PictureId, PictureSource, ReportPage};
 use plumbline_store::{Share, StoredReport};
 
+use super::assets::LOGO_PATH;
 use super::form::Form;
 use super::frame::PageFrame;
 use super::page_rate::Guest;
@@ -57,9 +58,9 @@ pub(crate) async fn shared(
 }
 
 /// The header that tells search engines what they may do with a response.
-const ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
+pub(super) const ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
 /// A shared link is for those who have it, and must not be found by searching.
-const NO_INDEX: HeaderValue = HeaderValue::from_static("noindex");
+pub(super) const NO_INDEX: HeaderValue = HeaderValue::from_static("noindex");
 
 /// The reader of a report.
 enum Reader {
@@ -75,6 +76,8 @@ enum Reader {
 struct Actions<'a> {
     /// The path of the report page.
     path: &'a str,
+    /// The path of the operator's logo, which is printed.
+    logo: Option<&'static str>,
     owner: Option<OwnerActions<'a>>,
 }
 
@@ -108,7 +111,7 @@ impl<'a> OwnerActions<'a> {
 }
 
 /// The validity periods of a shared link that the form offers: days, or empty for no expiry.
-const SHARE_EXPIRY: [(&str, &str); 5] = [
+pub(super) const SHARE_EXPIRY: [(&str, &str); 5] = [
     ("", "never"),
     ("1", "after 1 day"),
     ("7", "after 7 days"),
@@ -136,6 +139,8 @@ async fn render(
             (None, true)
         }
     };
+    let has_logo = page_parts(service)?.logo.is_some();
+    let logo = has_logo.then_some(LOGO_PATH);
     let page = service.render_pool.page(move || {
         let report: Report = serde_json::from_str(&stored.report)?;
         let media = media
@@ -144,6 +149,7 @@ async fn render(
             .transpose()?;
         let actions = Actions {
             path: &path,
+            logo,
             owner: match &reader {
                 Reader::Owner(share) => {
                     let owner = OwnerActions::new(&stored.audit_id, &report, share.as_ref());
@@ -222,7 +228,7 @@ pub(crate) async fn share(
 }
 
 /// Parses the validity of a link in days; `None` means that it does not expire.
-fn parse_days(days: &str) -> Result<Option<u32>, Failure> {
+pub(super) fn parse_days(days: &str) -> Result<Option<u32>, Failure> {
     if days.is_empty() {
         return Ok(None);
     }
@@ -251,7 +257,7 @@ pub(crate) async fn shared_picture(
     picture_response(&service, &stored, &file).await
 }
 
-async fn picture_response(
+pub(super) async fn picture_response(
     service: &SharedState,
     stored: &StoredReport,
     file: &str,
