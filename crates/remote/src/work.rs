@@ -183,6 +183,7 @@ impl Work for RemoteWork {
             leaving: false,
             confirms: true,
             seeds_state: true,
+            runs_steps: true,
         };
         let deadline = max_wait + RESPONSE_DEADLINE;
         let response: LeaseResponse = post(&self.server, seam::LEASE, &request, deadline).await?;
@@ -209,6 +210,7 @@ impl Work for RemoteWork {
             leaving: true,
             confirms: false,
             seeds_state: true,
+            runs_steps: true,
         };
         let _: LeaseResponse = post(&self.server, seam::LEASE, &request, RESPONSE_DEADLINE).await?;
         Ok(())

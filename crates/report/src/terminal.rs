@@ -265,6 +265,7 @@ mod tests {
                 ..CpuConditions::default()
             },
             state: None,
+            steps: Vec::new(),
         };
         let failure = Failure::new(FailureCode::NoPaint, "Nothing was painted.");
         Report::failed("https://example.com/", conditions, failure)

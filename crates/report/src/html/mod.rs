@@ -20,6 +20,7 @@ mod links;
 pub mod load;
 mod pictures;
 mod report_page;
+mod steps;
 pub mod summary;
 
 pub use code_text::CodeText;

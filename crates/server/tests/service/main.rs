@@ -41,6 +41,7 @@ mod rig;
 mod sessions;
 mod shares;
 mod shutdown;
+mod steps;
 mod targets;
 mod tls;
 mod two_servers;
