@@ -199,7 +199,7 @@ impl Work for RemoteWork {
         {
             return Ok(NextJob::None);
         }
-        Ok(NextJob::Job(job))
+        Ok(NextJob::Job(Box::new(job)))
     }
 
     async fn release_slot(&self, slot: u32) -> Result<(), WorkError> {
