@@ -3,8 +3,9 @@
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use plumbline_browser::{NetworkPath, Pool, VisitError, VisitEvent, VisitPlan, visit};
-use plumbline_bundle::{Encoding, Failure, FailureCode, Phase};
+use plumbline_bundle::{Encoding, Failure, FailureCode, Phase, StepRecords};
 use plumbline_catalog::Catalog;
 use plumbline_clock::PageClock;
 use plumbline_link::{Guard, LineProfile, Link, LinkConfig};
@@ -32,7 +33,7 @@ impl AuditFault {
 }
 
 /// An event of an audit, for its observer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AuditEvent<'a> {
     /// The visit in which the event happened.
     pub visit: VisitNumber,
@@ -176,11 +177,17 @@ impl Auditor {
             plumbline_browser::NetworkIsolation::Shared { .. } => NetworkIsolation::Shared,
         });
 
-        let state = order.options.state.as_deref();
-        let secrets = state.map(Secrets::of).transpose()?;
+        let options = &order.options;
+        let secrets = Secrets::of(options)?;
         let mut browser = self.browsers.take().await.map_err(AuditFault::of)?;
         browser.wait_for_turn(choice.throttle).await;
         let clock = Arc::clone(browser.clock());
+        let steps_link = if options.need_steps() {
+            let config = LinkConfig::new(LineProfile::UNLIMITED, Arc::clone(&self.guard));
+            Some(Link::open(config).await.map_err(AuditFault::of)?)
+        } else {
+            None
+        };
         let link = self
             .open_link(&conditions, resolved.network.loss_pct, clock)
             .await?;
@@ -188,14 +195,20 @@ impl Auditor {
             network: NetworkPath::Proxy(link.address()),
             throttle: choice.throttle,
             deadline: Duration::from_secs(resolved.network.deadline_s.into()),
-            allow_error_status: order.options.allow_error_status,
-            state: order.options.state.clone(),
-            expect: order.options.expect.clone(),
+            allow_error_status: options.allow_error_status,
+            state: options.state.clone(),
+            expect: options.expect.clone(),
+            steps: options.steps.clone(),
+            steps_network: match &steps_link {
+                Some(link) => NetworkPath::Proxy(link.address()),
+                None => NetworkPath::Direct,
+            },
             ..VisitPlan::new(&order.url, resolved.device.clone())
         };
-        let deadline = plan.deadline + VISIT_OVERHEAD;
+        let deadline = plan.steps_deadline() + plan.deadline + VISIT_OVERHEAD;
         // Decided when gathering begins: later requests are not those of the page.
         let page_over_limit = OnceLock::new();
+        let steps = Mutex::new(StepRecords::default());
         let observe = |event: VisitEvent<'_>| {
             // Requests besides the page (robots.txt, source maps) are not measured, and must not be
             // cut off because the network is slow.
@@ -204,6 +217,13 @@ impl Auditor {
                 link.remove_limits();
             }
             match (event, &secrets) {
+                (VisitEvent::StepEnded(record), secrets) => {
+                    let record = match secrets {
+                        Some(secrets) => secrets.redact_step(record),
+                        None => record.clone(),
+                    };
+                    steps.lock().0.push(record);
+                }
                 (VisitEvent::DocumentLoaded(url), Some(secrets)) => {
                     progress(VisitEvent::DocumentLoaded(&secrets.redact(url)));
                 }
@@ -217,6 +237,10 @@ impl Auditor {
         };
         let failed = failure_reason::failed_connections(&link.records());
         link.close().await;
+        if let Some(link) = steps_link {
+            link.close().await;
+        }
+        let steps = steps.into_inner();
         let result = match secrets {
             None => result,
             Some(secrets) => match result {
@@ -230,11 +254,13 @@ impl Auditor {
         match result {
             Ok(mut bundle) => {
                 failed.store_in(&mut bundle).map_err(AuditFault::of)?;
+                steps.store_in(&mut bundle).map_err(AuditFault::of)?;
                 progress(VisitEvent::PhaseStarted(Phase::Judging));
                 judge(bundle, conditions).await
             }
             Err(VisitError::Page(failure)) => {
-                Ok(Report::failed(&order.url, conditions, failure).into())
+                let report = Report::failed(&order.url, conditions, failure);
+                Ok(JudgedVisit::failed(report, steps))
             }
             Err(VisitError::Fault(reason)) => Err(AuditFault(reason)),
         }

@@ -79,6 +79,7 @@ pub(crate) fn resolve<'a>(
             .state
             .as_ref()
             .map(|state| Box::new(state.names())),
+        steps: order.options.steps.titles(),
     };
     Ok(ResolvedOrder {
         device,

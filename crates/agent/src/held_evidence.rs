@@ -1,6 +1,6 @@
 //! The evidence of judged visits until one of them is chosen.
 
-use plumbline_bundle::{Bundle, Encoding};
+use plumbline_bundle::{Bundle, Encoding, StepRecords};
 use plumbline_model::media::ReportMedia;
 use plumbline_model::report::Report;
 use plumbline_seam::AuditOutput;
@@ -23,11 +23,12 @@ pub(crate) struct JudgedVisit {
 #[derive(Debug)]
 pub(crate) enum HeldEvidence {
     Unpacked {
-        bundle: Box<Bundle>,
+        /// The bundle; `None` if the page was not measured.
+        bundle: Option<Box<Bundle>>,
         media: Option<Box<ReportMedia>>,
     },
     Packed {
-        bundle: Vec<u8>,
+        bundle: Option<Vec<u8>>,
         media: Option<Vec<u8>>,
     },
 }
@@ -42,6 +43,18 @@ impl From<Report> for JudgedVisit {
 }
 
 impl JudgedVisit {
+    /// Creates the visit of a page that could not be measured, with the pictures of its steps.
+    pub(crate) fn failed(report: Report, steps: StepRecords) -> Self {
+        let media = ReportMedia::of_steps(steps);
+        Self {
+            report,
+            evidence: media.map(|media| HeldEvidence::Unpacked {
+                bundle: None,
+                media: Some(Box::new(media)),
+            }),
+        }
+    }
+
     /// Packs the evidence on a blocking thread.
     pub(crate) async fn pack(self, encoding: Encoding) -> Result<AuditOutput, AuditFault> {
         let Some(evidence) = self.evidence else {
@@ -50,7 +63,7 @@ impl JudgedVisit {
         let (bundle, media) = evidence.pack(encoding).await?;
         Ok(AuditOutput {
             report: self.report,
-            bundle: Some(bundle),
+            bundle,
             media,
         })
     }
@@ -73,24 +86,32 @@ impl JudgedVisit {
     }
 }
 
+/// A packed bundle and packed report media.
+type PackedEvidence = (Option<Vec<u8>>, Option<Vec<u8>>);
+
 impl HeldEvidence {
     /// The size of the largest parts, or 0 if they are packed.
     fn unpacked_bytes(&self) -> usize {
         match self {
-            Self::Unpacked { bundle, .. } => bundle.trace.len() + bundle.log.len(),
+            Self::Unpacked { bundle, .. } => bundle
+                .as_ref()
+                .map_or(0, |bundle| bundle.trace.len() + bundle.log.len()),
             Self::Packed { .. } => 0,
         }
     }
 
-    async fn pack(self, encoding: Encoding) -> Result<(Vec<u8>, Option<Vec<u8>>), AuditFault> {
+    async fn pack(self, encoding: Encoding) -> Result<PackedEvidence, AuditFault> {
         let (bundle, media) = match self {
             Self::Packed { bundle, media } => return Ok((bundle, media)),
             Self::Unpacked { bundle, media } => (bundle, media),
         };
         let task = spawn_blocking(move || {
             let media = media.map(|media| media.pack_as(encoding)).transpose();
-            let bundle = bundle.pack_as(encoding).map_err(AuditFault::of)?;
-            Ok((bundle, media.map_err(AuditFault::of)?))
+            let bundle = bundle.map(|bundle| bundle.pack_as(encoding)).transpose();
+            Ok((
+                bundle.map_err(AuditFault::of)?,
+                media.map_err(AuditFault::of)?,
+            ))
         });
         let packed = task.await;
         packed.unwrap_or_else(|_| Err(AuditFault("packing the evidence panicked".to_owned())))

@@ -102,7 +102,7 @@ fn judge_bundle(
     Ok(Some(JudgedVisit {
         report,
         evidence: Some(HeldEvidence::Unpacked {
-            bundle: Box::new(bundle),
+            bundle: Some(Box::new(bundle)),
             media: media.map(Box::new),
         }),
     }))
@@ -185,7 +185,7 @@ mod tests {
             let judged = JudgedVisit {
                 report: Report::failed("https://example.com/", conditions, failure),
                 evidence: Some(HeldEvidence::Unpacked {
-                    bundle: Box::new(bundle),
+                    bundle: Some(Box::new(bundle)),
                     media: None,
                 }),
             };

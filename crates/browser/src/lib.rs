@@ -17,6 +17,7 @@ mod page;
 mod plan;
 mod pool;
 mod protocol;
+mod steps;
 mod visit;
 
 pub use error::BrowserError;

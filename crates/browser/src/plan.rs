@@ -2,9 +2,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use plumbline_catalog::Device;
-use plumbline_seam::{Expectation, VisitState};
+use plumbline_seam::{Expectation, Steps, VisitState};
 
-use crate::{BrowserVersion, Throttle};
+use crate::{BrowserVersion, Throttle, steps};
 
 /// How the browser reaches the internet.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,6 +41,11 @@ pub struct VisitPlan {
     pub state: Option<Box<VisitState>>,
     /// Conditions that the page must meet. Otherwise it is a failure.
     pub expect: Option<Box<Expectation>>,
+    /// Steps that are performed before the visit, in its profile.
+    pub steps: Steps,
+    /// How the browser reaches the internet while the steps are performed. A browser that was not
+    /// started with [`crate::LaunchOptions::only_through_proxy`] uses `network` instead.
+    pub steps_network: NetworkPath,
 }
 
 impl VisitPlan {
@@ -58,6 +63,17 @@ impl VisitPlan {
             allow_error_status: false,
             state: None,
             expect: None,
+            steps: Steps::default(),
+            steps_network: NetworkPath::Direct,
+        }
+    }
+
+    /// Returns the maximum duration of everything that is done before the visit.
+    pub fn steps_deadline(&self) -> Duration {
+        if self.steps.is_empty() {
+            Duration::ZERO
+        } else {
+            steps::DEADLINE
         }
     }
 

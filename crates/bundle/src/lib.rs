@@ -18,6 +18,7 @@ mod full_page;
 pub mod gzip_json;
 mod pack_error;
 mod packed;
+mod steps;
 pub mod versioned_json;
 
 use std::collections::BTreeMap;
@@ -30,6 +31,7 @@ pub use failure::{Failure, FailureCode};
 pub use full_page::FullPagePicture;
 pub use pack_error::PackError;
 pub use packed::{BundleParts, Encoding};
+pub use steps::{StepRecord, StepRecords};
 
 /// Format that this version writes. Readers accept every older one.
 pub const FORMAT: u32 = 1;

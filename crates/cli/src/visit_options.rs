@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use plumbline_seam::{BasicAuth, Cookie, Header, Secret, VisitOptions, without_value};
+use plumbline_seam::{
+    BasicAuth, Cookie, Header, InvalidOption, Secret, Steps, VisitOptions, without_value,
+};
+use serde::de::DeserializeOwned;
 
 use crate::args::StateArgs;
 use crate::clock::now;
@@ -12,7 +15,7 @@ use crate::exit::Exit;
 /// Returns the options of a visit if they are valid. Errors contain no value of the state.
 pub fn resolve(args: StateArgs, allow_error_status: bool) -> Result<VisitOptions, Exit> {
     let mut options = match &args.state {
-        Some(path) => read_options(path)?,
+        Some(path) => read_file(path)?,
         None => VisitOptions::default(),
     };
     options.allow_error_status |= allow_error_status;
@@ -78,16 +81,21 @@ pub fn resolve(args: StateArgs, allow_error_status: bool) -> Result<VisitOptions
         }
     }
     options.expect = (*expect != Default::default()).then_some(expect);
-    options.validate().map_err(|error| {
-        let position = error
-            .index
-            .map_or(String::new(), |index| format!("[{index}]"));
-        Exit::usage(format!("{}{position}: {}", error.field, error.reason))
-    })?;
+    if let Some(path) = &args.steps {
+        options.steps = Steps::parse(read_file(path)?).map_err(invalid)?;
+    }
+    options.validate().map_err(invalid)?;
     Ok(options)
 }
 
-fn read_options(path: &Path) -> Result<VisitOptions, Exit> {
+fn invalid(error: InvalidOption) -> Exit {
+    let position = error
+        .index
+        .map_or(String::new(), |index| format!("[{index}]"));
+    Exit::usage(format!("{}{position}: {}", error.field, error.reason))
+}
+
+fn read_file<T: DeserializeOwned>(path: &Path) -> Result<T, Exit> {
     let text = read(path)?;
     let is_toml = path
         .extension()
@@ -174,6 +182,52 @@ mod tests {
             assert_eq!(expect.url.as_deref(), Some("*"));
         }
         assert!(resolve(StateArgs::default(), false).unwrap().is_default());
+    }
+
+    #[test]
+    fn steps_are_read_as_a_list_a_recording_or_toml() {
+        let fill = r##"{"type":"fill","selector":"#a","value":"canary"}"##;
+        let toml = "[[steps]]\ntype = \"fill\"\nselector = \"#a\"\nvalue = \"canary\"\n";
+        for (name, text) in [
+            ("steps.json", format!("[{fill}]")),
+            ("steps.json", format!(r#"{{"title":"a","steps":[{fill}]}}"#)),
+            ("steps.toml", toml.to_owned()),
+        ] {
+            let (_directory, path) = file(name, &text);
+            let args = StateArgs {
+                steps: Some(path),
+                ..StateArgs::default()
+            };
+            let titles = resolve(args, false).unwrap().steps.titles();
+            assert_eq!(titles, ["fill in `#a`"]);
+        }
+        let (_directory, path) = file("state.toml", toml);
+        let args = StateArgs {
+            state: Some(path),
+            ..StateArgs::default()
+        };
+        assert_eq!(resolve(args, false).unwrap().steps.titles().len(), 1);
+        let custom = r#"[{"type":"close"},{"type":"customStep","name":"n"}]"#;
+        let (_directory, path) = file("steps.json", custom);
+        let args = StateArgs {
+            steps: Some(path),
+            ..StateArgs::default()
+        };
+        let error = message(resolve(args, false));
+        assert!(error.starts_with("steps[0]: "), "{error}");
+        let (_directory, path) = file(
+            "state.json",
+            r#"{"steps":[{"type":"fill","value":"canary"}]}"#,
+        );
+        let args = StateArgs {
+            state: Some(path),
+            ..StateArgs::default()
+        };
+        let error = message(resolve(args, false));
+        assert!(
+            error.contains("steps[0]: ") && !error.contains("canary"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -106,6 +106,9 @@ pub struct Conditions {
     /// The names of the state that the visit began with; `None` if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<Box<StateNames>>,
+    /// The titles of the steps before the visit, without the values that they filled in.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<String>,
 }
 
 /// The names of what was seeded into the profile of a visit. Values are never part of a report.

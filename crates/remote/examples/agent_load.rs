@@ -92,7 +92,7 @@ async fn agent(server: Server, visit: Duration, record: Shared) -> Result<(), Fa
     );
     loop {
         let job = match work.next_job(0, Duration::from_secs(25)).await {
-            Ok(NextJob::Job(job)) => job,
+            Ok(NextJob::Job(job)) => *job,
             Ok(_) => continue,
             Err(_) => {
                 record.lock().failures += 1;

@@ -183,6 +183,7 @@ impl Work for RemoteWork {
             leaving: false,
             confirms: true,
             seeds_state: true,
+            runs_steps: true,
         };
         let deadline = max_wait + RESPONSE_DEADLINE;
         let response: LeaseResponse = post(&self.server, seam::LEASE, &request, deadline).await?;
@@ -198,7 +199,7 @@ impl Work for RemoteWork {
         {
             return Ok(NextJob::None);
         }
-        Ok(NextJob::Job(job))
+        Ok(NextJob::Job(Box::new(job)))
     }
 
     async fn release_slot(&self, slot: u32) -> Result<(), WorkError> {
@@ -209,6 +210,7 @@ impl Work for RemoteWork {
             leaving: true,
             confirms: false,
             seeds_state: true,
+            runs_steps: true,
         };
         let _: LeaseResponse = post(&self.server, seam::LEASE, &request, RESPONSE_DEADLINE).await?;
         Ok(())

@@ -275,6 +275,7 @@ mod tests {
                 ..CpuConditions::default()
             },
             state: None,
+            steps: Vec::new(),
         };
         let failure = Failure::new(FailureCode::NoPaint, "Nothing was painted.");
         Report::failed("https://example.com/", conditions, failure)

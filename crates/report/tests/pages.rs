@@ -42,6 +42,7 @@ fn conditions(name: &str) -> Conditions {
         },
         cpu: CpuConditions::default(),
         state: None,
+        steps: Vec::new(),
     }
 }
 

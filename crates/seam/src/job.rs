@@ -5,7 +5,7 @@ use std::time::Duration;
 use plumbline_bundle::Encoding;
 use serde::{Deserialize, Serialize};
 
-use crate::{Expectation, VisitState};
+use crate::{Expectation, Steps, VisitState};
 
 /// An order of an audit: the page, the catalog ids of its conditions, and options.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +35,9 @@ pub struct VisitOptions {
     /// Conditions that the page must meet to be scored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<Box<Expectation>>,
+    /// Steps that are performed before each visit, in its profile.
+    #[serde(default, skip_serializing_if = "Steps::is_empty")]
+    pub steps: Steps,
 }
 
 impl VisitOptions {
@@ -47,12 +50,19 @@ impl VisitOptions {
         self.state.is_some() || self.expect.is_some()
     }
 
+    /// Returns whether the visit is preceded by steps. An agent that does not know them would
+    /// measure another page.
+    pub fn need_steps(&self) -> bool {
+        !self.steps.is_empty()
+    }
+
     /// Returns the options with names only, as they are stored when the audit has ended.
     pub fn without_values(&self) -> Self {
         let mut options = self.clone();
         if let Some(state) = &mut options.state {
             state.erase_values();
         }
+        options.steps.erase_values();
         options
     }
 }

@@ -18,6 +18,7 @@ mod page_url;
 mod progress;
 mod secret;
 mod state;
+mod steps;
 mod validate;
 mod work;
 
@@ -29,6 +30,10 @@ pub use page_url::with_scheme;
 pub use progress::{VisitNumber, VisitReason};
 pub use secret::{REDACTED, Secret};
 pub use state::{BasicAuth, Cookie, Expectation, Header, SameSite, VisitState};
+pub use steps::{
+    Action, AssertedEvent, Assertion, Click, Condition, Decimal, Entry, KeyDefinition, KeyPress,
+    MouseButton, NetworkThrottle, Operator, Scroll, Selector, Selectors, Step, Steps, Viewport,
+};
 pub use validate::{InvalidOption, without_value};
 pub use work::{AuditOutput, NextJob, Work, WorkError};
 
@@ -84,6 +89,9 @@ pub struct LeaseRequest {
     /// would measure a login page instead, and get no such audits.
     #[serde(default)]
     pub seeds_state: bool,
+    /// True if the agent performs the steps of [`VisitOptions`]. Others get no such audits.
+    #[serde(default)]
+    pub runs_steps: bool,
 }
 
 /// Response to a [`LeaseRequest`].
@@ -216,7 +224,8 @@ mod tests {
             "slot": 0, "waitMs": 1,
         });
         let parsed: LeaseRequest = serde_json::from_value(message).unwrap();
-        assert!(!parsed.confirms && !parsed.leaving && !parsed.seeds_state);
+        assert!(!parsed.confirms && !parsed.leaving);
+        assert!(!parsed.seeds_state && !parsed.runs_steps);
     }
 
     #[test]

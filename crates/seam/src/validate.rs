@@ -58,7 +58,7 @@ pub struct InvalidOption {
 }
 
 impl InvalidOption {
-    fn new(field: &'static str, reason: impl Into<String>) -> Self {
+    pub(crate) fn new(field: &'static str, reason: impl Into<String>) -> Self {
         Self {
             field,
             index: None,
@@ -66,7 +66,7 @@ impl InvalidOption {
         }
     }
 
-    fn at(self, index: usize) -> Self {
+    pub(crate) fn at(self, index: usize) -> Self {
         Self {
             index: Some(index),
             ..self
@@ -274,7 +274,7 @@ fn check_origins(field: &'static str, origins: &[String]) -> Result<(), InvalidO
     Err(InvalidOption::new(field, reason))
 }
 
-fn check_expectation(expect: &Expectation) -> Result<(), InvalidOption> {
+pub(crate) fn check_expectation(expect: &Expectation) -> Result<(), InvalidOption> {
     for (field, text) in [
         ("expect.selector", &expect.selector),
         ("expect.text", &expect.text),

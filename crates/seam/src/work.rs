@@ -43,7 +43,7 @@ pub trait Work: Send + Sync + 'static {
 /// The response to a request for a job.
 #[derive(Debug)]
 pub enum NextJob {
-    Job(Job),
+    Job(Box<Job>),
     /// There is no job yet; request one again.
     None,
     /// There will be no more jobs: the agent finishes its running audits and exits.

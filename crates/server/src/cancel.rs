@@ -138,6 +138,7 @@ fn requested_conditions(order: &Order, catalog: &Catalog) -> Conditions {
             .state
             .as_ref()
             .map(|state| Box::new(state.names())),
+        steps: order.options.steps.titles(),
     }
 }
 

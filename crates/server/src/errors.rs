@@ -47,6 +47,7 @@ pub(crate) const CODES: &[(u16, &[&str])] = &[
             "INVALID_DAYS",
             "INVALID_STATE",
             "INVALID_EXPECTATION",
+            "INVALID_STEPS",
             "INVALID_BATCH",
         ],
     ),
@@ -146,6 +147,8 @@ pub(crate) enum Failure {
     InvalidState(InvalidValue),
     #[error("Invalid Expectation")]
     InvalidExpectation(InvalidValue),
+    #[error("Invalid Steps")]
+    InvalidSteps(InvalidValue),
     /// The batch has no audits, or more than are allowed.
     #[error("Invalid Batch")]
     InvalidBatch(InvalidValue),
@@ -228,6 +231,7 @@ impl Failure {
             | Self::InvalidDays(value)
             | Self::InvalidState(value)
             | Self::InvalidExpectation(value)
+            | Self::InvalidSteps(value)
             | Self::InvalidBatch(value) => Some(value),
             _ => None,
         };
@@ -270,6 +274,7 @@ impl Failure {
             Self::InvalidDays(_) => "INVALID_DAYS",
             Self::InvalidState(_) => "INVALID_STATE",
             Self::InvalidExpectation(_) => "INVALID_EXPECTATION",
+            Self::InvalidSteps(_) => "INVALID_STEPS",
             Self::InvalidBatch(_) => "INVALID_BATCH",
             Self::InvalidParameter(_) => "INVALID_PARAMETER",
             Self::UnknownParameter { .. } => "UNKNOWN_PARAMETER",
@@ -313,6 +318,7 @@ impl Failure {
             | Self::InvalidDays(_)
             | Self::InvalidState(_)
             | Self::InvalidExpectation(_)
+            | Self::InvalidSteps(_)
             | Self::InvalidBatch(_) => StatusCode::NOT_ACCEPTABLE,
             Self::InvalidParameter(_)
             | Self::UnknownParameter { .. }

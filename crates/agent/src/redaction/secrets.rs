@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use plumbline_bundle::{Artifact, Bundle, Failure};
-use plumbline_seam::{REDACTED, VisitState};
+use plumbline_bundle::{Artifact, Bundle, Failure, StepRecord};
+use plumbline_seam::{REDACTED, VisitOptions, VisitState};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::task::spawn_blocking;
@@ -20,7 +20,7 @@ const CREDENTIALS: [&str; 2] = ["authorization", "proxy-authorization"];
 /// sessions are longer; shorter values are words and numbers.
 const MIN_SESSION_BYTES: usize = 16;
 
-/// The secrets of the state of a visit.
+/// The secrets of the state of a visit and of the steps before it.
 #[derive(Clone)]
 pub(crate) struct Secrets {
     texts: BTreeSet<String>,
@@ -30,7 +30,13 @@ pub(crate) struct Secrets {
 }
 
 impl Secrets {
-    pub(crate) fn of(state: &VisitState) -> Result<Self, AuditFault> {
+    /// Returns the secrets of the options of a visit; `None` if there are none.
+    pub(crate) fn of(options: &VisitOptions) -> Result<Option<Self>, AuditFault> {
+        if options.state.is_none() && options.steps.is_empty() {
+            return Ok(None);
+        }
+        let default = VisitState::default();
+        let state = options.state.as_deref().unwrap_or(&default);
         let cookies = state.cookies.iter().map(|cookie| &cookie.value);
         let headers = state.headers.iter().map(|header| &header.value);
         let stored = state
@@ -38,6 +44,7 @@ impl Secrets {
             .values()
             .chain(state.session_storage.values());
         let values = cookies.chain(headers).chain(stored).chain(&state.script);
+        let values = values.chain(options.steps.secrets());
         let mut texts: BTreeSet<String> =
             values.flat_map(|secret| parts(secret.expose())).collect();
         if let Some(credentials) = &state.basic_auth {
@@ -52,11 +59,11 @@ impl Secrets {
             .headers
             .iter()
             .map(|header| header.name.to_ascii_lowercase());
-        Ok(Self {
+        Ok(Some(Self {
             finder: Finder::of(&texts).map_err(AuditFault::of)?,
             texts,
             headers: names.chain(CREDENTIALS.map(str::to_owned)).collect(),
-        })
+        }))
     }
 
     /// Removes the secrets from a text for people, such as a message or a URL.
@@ -72,6 +79,16 @@ impl Secrets {
 
     pub(crate) fn redact_failure(&self, failure: Failure) -> Failure {
         Failure::new(failure.code, self.redact(&failure.message))
+    }
+
+    /// Removes the secrets from the texts of a step. Screenshots show what the page shows.
+    pub(crate) fn redact_step(&self, record: &StepRecord) -> StepRecord {
+        StepRecord {
+            title: self.redact(&record.title),
+            url: self.redact(&record.url),
+            error: record.error.as_ref().map(|error| self.redact(error)),
+            ..record.clone()
+        }
     }
 
     /// Removes the secrets from all evidence, on a blocking thread. The requested URL stays as the
@@ -222,13 +239,14 @@ mod tests {
     use super::*;
 
     fn secrets() -> Secrets {
-        let state = json!({
+        let options = json!({ "state": {
             "cookies": [{ "name": "session", "value": "12345678" }, { "name": "flag", "value": "1" }],
             "headers": [{ "name": "X-Token", "value": "no" }],
             "basicAuth": { "username": "user", "password": "hunter2" },
             "script": "window.key = 'secret/literal'",
-        });
-        Secrets::of(&serde_json::from_value(state).unwrap()).unwrap()
+        }, "steps": [{ "type": "fill", "selector": "#a", "value": "filled-in" }] });
+        let secrets = Secrets::of(&serde_json::from_value(options).unwrap()).unwrap();
+        secrets.unwrap()
     }
 
     #[test]
@@ -243,6 +261,21 @@ mod tests {
             "?k=[redacted]&s=1234"
         );
         assert_eq!(secrets().redact("1"), "1");
+        let record = StepRecord {
+            title: "go to https://a/?q=filled-in".to_owned(),
+            url: "https://a/?q=filled-in".to_owned(),
+            ms: 1.0,
+            error: Some("no element matches `filled-in`".to_owned()),
+            screenshot: None,
+        };
+        let redacted = secrets().redact_step(&record);
+        assert!(
+            !format!("{redacted:?}").contains("filled-in"),
+            "{redacted:?}"
+        );
+        assert_eq!(redacted.url, "https://a/?q=[redacted]");
+        let none = Secrets::of(&VisitOptions::default()).unwrap();
+        assert!(none.is_none());
     }
 
     #[test]

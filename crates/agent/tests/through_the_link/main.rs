@@ -7,3 +7,4 @@ mod guarded;
 mod isolated;
 mod rig;
 mod site;
+mod steps;

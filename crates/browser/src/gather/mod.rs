@@ -11,7 +11,7 @@ mod main_document;
 mod manifest;
 mod network_resource;
 mod robots_txt;
-mod screenshot;
+pub(crate) mod screenshot;
 mod scripted;
 mod scripts;
 mod site_file;
@@ -191,7 +191,7 @@ async fn send_requests(
     let debugger = scripts::enable(caller);
     page.lay_out_in_css_pixels().await;
     tracing::debug!(duration = ?started.elapsed(), "laid out");
-    let screenshot = screenshot::take(caller, device);
+    let screenshot = screenshot::of_device(caller, device);
     let sheets = style_sheets::enable(caller);
     let document = main_document::gather(caller, page.document_request());
     let manifest = manifest::gather(caller);

@@ -16,18 +16,25 @@ const FORMAT: &str = "jpeg";
 
 /// Takes a screenshot of the viewport at the end, in device pixels. It is requested immediately,
 /// even if the future is awaited later.
-pub(super) fn take(
+pub(super) fn of_device(
     page: &Caller,
     device: &Device,
+) -> impl Future<Output = Result<Screenshot, CallError>> + use<> {
+    take(page, device_pixels(device), QUALITY)
+}
+
+/// Takes a screenshot of a viewport with this width and height in device pixels.
+pub(crate) fn take(
+    page: &Caller,
+    (width_px, height_px): (u32, u32),
+    quality: u32,
 ) -> impl Future<Output = Result<Screenshot, CallError>> + use<> {
     #[derive(Deserialize)]
     struct Captured {
         data: String,
     }
-    let params = json!({"format": FORMAT, "quality": QUALITY, "optimizeForSpeed": true});
+    let params = json!({"format": FORMAT, "quality": quality, "optimizeForSpeed": true});
     let capturing = page.call::<Captured>("Page.captureScreenshot", params);
-    let width_px = in_device_pixels(device.viewport.width, device.scale);
-    let height_px = in_device_pixels(device.viewport.height, device.scale);
     async move {
         Ok(Screenshot {
             mime_type: format!("image/{FORMAT}"),
@@ -38,6 +45,11 @@ pub(super) fn take(
     }
 }
 
-fn in_device_pixels(css_pixels: u32, scale: f64) -> u32 {
-    (f64::from(css_pixels) * scale).round() as u32
+/// Returns the width and height of a device's viewport in device pixels.
+pub(crate) fn device_pixels(device: &Device) -> (u32, u32) {
+    let in_device_pixels = |css_pixels: u32| (f64::from(css_pixels) * device.scale).round() as u32;
+    (
+        in_device_pixels(device.viewport.width),
+        in_device_pixels(device.viewport.height),
+    )
 }

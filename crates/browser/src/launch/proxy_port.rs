@@ -37,11 +37,12 @@ impl ProxyPort {
         self.listener.local_addr()
     }
 
-    /// Forwards all connections to the proxy until the forwarder is dropped.
-    pub(crate) fn forward_to(self, proxy: SocketAddr) -> std::io::Result<Forwarder> {
+    /// Forwards all connections to the proxy until the forwarder is closed or dropped. There must
+    /// be no other forwarder.
+    pub(crate) fn forward_to(&self, proxy: SocketAddr) -> std::io::Result<Forwarder> {
         // Connections that the browser made for itself while it was idle are not part of the visit.
         while self.listener.accept().is_ok() {}
-        let listener = tokio::net::TcpListener::from_std(self.listener)?;
+        let listener = tokio::net::TcpListener::from_std(self.listener.try_clone()?)?;
         let task = tokio::spawn(async move {
             let mut connections = JoinSet::new();
             loop {
@@ -60,6 +61,15 @@ impl ProxyPort {
 
 /// A task that forwards connections. Dropping it ends all of them.
 pub(crate) struct Forwarder(JoinHandle<()>);
+
+impl Forwarder {
+    /// Ends all connections.
+    pub(crate) async fn close(mut self) {
+        self.0.abort();
+        // The task was aborted, which is its only end.
+        let _ = (&mut self.0).await;
+    }
+}
 
 impl Drop for Forwarder {
     fn drop(&mut self) {

@@ -165,7 +165,9 @@ impl Page<'_> {
             }
             "detachedFromTarget" => {
                 if let Some(Detached { session_id }) = event.read() {
-                    self.sessions.remove(&SessionId::from(session_id.as_str()));
+                    let session = SessionId::from(session_id.as_str());
+                    self.sessions.remove(&session);
+                    self.frame_sessions.retain(|_, other| *other != session);
                     self.loading.session_ended(&session_id, self.clock.now());
                 }
             }
@@ -200,6 +202,10 @@ impl Page<'_> {
         let calls = enable.iter().chain(conditions).chain(&resume);
         for (method, params) in calls {
             self.client.send(Some(&session), method, params);
+        }
+        if kind == "iframe" {
+            let frame = attached.target_info.target_id;
+            self.frame_sessions.insert(frame, session.clone());
         }
         self.sessions.insert(session, kind);
     }

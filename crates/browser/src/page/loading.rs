@@ -1,6 +1,6 @@
 //! The load state of a page, computed from events of the protocol and given times.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use plumbline_bundle::{Failure, FailureCode, MainDocument};
@@ -20,6 +20,9 @@ const MAX_IDLE_REQUESTS: usize = 2;
 /// Maximum number of documents in one visit. Chromium's own limit for redirects by the server is
 /// 20.
 const MAX_DOCUMENTS: u32 = 20;
+
+/// Maximum number of origins of documents that are remembered.
+const MAX_ORIGINS: usize = 64;
 
 /// A session and the id of a request in it.
 pub(super) type RequestKey = (String, String);
@@ -44,6 +47,12 @@ pub(crate) struct Loading {
     max_bytes: u64,
     allow_error_status: bool,
     failure: Option<Failure>,
+    /// True if documents of any kind and number are accepted, for the steps before a visit.
+    accepts_any_document: bool,
+    /// Number of navigations of the page, including those within its document.
+    navigations: u32,
+    /// Origins of requested documents, also of those in frames.
+    document_origins: BTreeSet<String>,
 }
 
 struct InFlight {
@@ -75,7 +84,32 @@ impl Loading {
             max_bytes: plan.max_bytes,
             allow_error_status: plan.allow_error_status,
             failure: None,
+            accepts_any_document: false,
+            navigations: 0,
+            document_origins: BTreeSet::new(),
         }
+    }
+
+    /// Creates the load state of a page in which steps are performed.
+    pub(super) fn of_steps(main_frame: String, plan: &VisitPlan, now: PageTime) -> Self {
+        Self {
+            accepts_any_document: true,
+            ..Self::new(main_frame, plan, now)
+        }
+    }
+
+    pub(crate) fn is_loaded(&self) -> bool {
+        self.loaded
+    }
+
+    /// Returns the number of navigations of the page, including those within its document.
+    pub(crate) fn navigations(&self) -> u32 {
+        self.navigations
+    }
+
+    /// Returns the origins of requested documents, up to a limit.
+    pub(crate) fn document_origins(&self) -> &BTreeSet<String> {
+        &self.document_origins
     }
 
     /// Returns the reason why the page cannot be measured, if there is one.
@@ -172,6 +206,11 @@ impl Loading {
         if !is_network {
             return;
         }
+        if event.kind == "Document" && self.document_origins.len() < MAX_ORIGINS {
+            let url = url::Url::parse(&event.request.url);
+            let origin = url.map(|url| url.origin().ascii_serialization());
+            self.document_origins.extend(origin);
+        }
         let is_document = event.kind == "Document" && event.frame_id == self.main_frame;
         if is_document && !self.is_current(&event.loader_id) {
             self.next_document = Some(event.request_id.clone());
@@ -225,37 +264,13 @@ impl Loading {
         if frame.id != self.main_frame {
             return;
         }
-        if let Some(url) = frame.unreachable_url {
-            let mut failure = self.status_failure(&frame.loader_id).unwrap_or_else(|| {
-                let error = self.errors.get(&frame.loader_id).map(String::as_str);
-                let status = self.status_of(&frame.loader_id);
-                from_net_error(error.unwrap_or("ERR_FAILED"), status)
-            });
-            if self.documents > 0 {
-                failure.message = format!("{} The page had navigated to {url}.", failure.message);
-            }
+        self.navigations += 1;
+        if !self.accepts_any_document
+            && let Some(failure) = self.document_failure(&frame)
+        {
             return self.fail(failure);
-        }
-        // Chromium opens this instead of URLs that no page may open, such as those of `chrome:`.
-        if frame.url == "about:blank#blocked" {
-            return self.fail(Failure::new(
-                FailureCode::BlockedTarget,
-                "The page navigated to a URL that no page may open.",
-            ));
-        }
-        if let Some(failure) = self.status_failure(&frame.loader_id) {
-            return self.fail(failure);
-        }
-        if !is_html(&frame.mime_type) {
-            return self.fail(not_html(&frame.mime_type));
         }
         self.documents += 1;
-        if self.documents > MAX_DOCUMENTS {
-            return self.fail(Failure::new(
-                FailureCode::TooManyRedirects,
-                format!("The page navigated more than {MAX_DOCUMENTS} times."),
-            ));
-        }
         self.in_flight
             .retain(|_, request| request.loader == frame.loader_id);
         self.document = Some(Document {
@@ -268,11 +283,47 @@ impl Loading {
         self.network_idle_since = now;
     }
 
+    /// Returns the reason why a new document of the page cannot be measured.
+    fn document_failure(&self, frame: &Frame) -> Option<Failure> {
+        if let Some(url) = &frame.unreachable_url {
+            let mut failure = self.status_failure(&frame.loader_id).unwrap_or_else(|| {
+                let error = self.errors.get(&frame.loader_id).map(String::as_str);
+                let status = self.status_of(&frame.loader_id);
+                from_net_error(error.unwrap_or("ERR_FAILED"), status)
+            });
+            if self.documents > 0 {
+                failure.message = format!("{} The page had navigated to {url}.", failure.message);
+            }
+            return Some(failure);
+        }
+        // Chromium opens this instead of URLs that no page may open, such as those of `chrome:`.
+        if frame.url == "about:blank#blocked" {
+            return Some(Failure::new(
+                FailureCode::BlockedTarget,
+                "The page navigated to a URL that no page may open.",
+            ));
+        }
+        if let Some(failure) = self.status_failure(&frame.loader_id) {
+            return Some(failure);
+        }
+        if !is_html(&frame.mime_type) {
+            return Some(not_html(&frame.mime_type));
+        }
+        (self.documents >= MAX_DOCUMENTS).then(|| {
+            Failure::new(
+                FailureCode::TooManyRedirects,
+                format!("The page navigated more than {MAX_DOCUMENTS} times."),
+            )
+        })
+    }
+
     /// Handles a change of the URL without a new document.
     pub(super) fn navigated_within_document(&mut self, frame: &str, url: String) {
-        if frame == self.main_frame
-            && let Some(document) = &mut self.document
-        {
+        if frame != self.main_frame {
+            return;
+        }
+        self.navigations += 1;
+        if let Some(document) = &mut self.document {
             document.url = url;
         }
     }

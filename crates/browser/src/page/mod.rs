@@ -35,7 +35,7 @@ pub(crate) use console::ConsoleEntry;
 pub(crate) use events::NavigateResponse;
 pub use failure::VisitError;
 pub(crate) use failure::{from_net_error, not_html, too_much_memory};
-pub(crate) use open::open_target;
+pub(crate) use open::{Tab, open_target};
 pub(crate) use round_trip::{CacheNotUsed, NotRestoredExplanation, NotRestoredFrame, RoundTrip};
 pub(crate) use scripts::{ParsedScript, Scripts};
 pub(crate) use style_sheets::{StyleSheetHeader, StyleSheets};
@@ -68,6 +68,8 @@ pub(crate) struct Page<'b> {
     main_frame: String,
     /// Type of the target that each session is attached to.
     sessions: HashMap<SessionId, String>,
+    /// Sessions of frames in other processes, by the id of the frame.
+    frame_sessions: HashMap<String, SessionId>,
     frame_conditions: Vec<ProtocolCall>,
     worker_conditions: Vec<ProtocolCall>,
     pub(crate) loading: Loading,
@@ -187,6 +189,18 @@ impl Page<'_> {
     /// Returns a caller, for several calls at a time.
     pub(crate) fn caller(&self) -> Caller {
         Caller::new(self.client, &self.session, &self.main_frame)
+    }
+
+    /// Returns a caller for a frame of the page, which may be in another process.
+    pub(crate) fn caller_of_frame(&self, frame: &str) -> Caller {
+        let session = self.frame_sessions.get(frame).unwrap_or(&self.session);
+        Caller::new(self.client, session, frame)
+    }
+
+    /// Handles events until a time.
+    pub(crate) async fn handle_events_until(&mut self, time: Instant) -> Result<(), VisitError> {
+        while self.next_event(time).await? {}
+        Ok(())
     }
 
     pub(crate) fn final_url(&self) -> &str {

@@ -42,23 +42,74 @@ struct Session {
     session_id: String,
 }
 
+/// A tab of the browser in which steps were performed. It has the session storage that they left.
+pub(crate) struct Tab(String);
+
+/// The purpose of a page.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// The page is measured.
+    Visit,
+    /// Steps are performed before the visit: nothing is recorded, and any document is accepted.
+    Steps,
+}
+
 impl<'b> Page<'b> {
-    /// Opens an empty page under the conditions of the plan and starts recording.
+    /// Opens an empty page under the conditions of the plan and starts recording: in a new tab, or
+    /// in the one in which the steps were performed.
     pub(crate) async fn open(
         browser: &'b mut Browser,
         plan: &VisitPlan,
+        tab: Option<Tab>,
+    ) -> Result<Page<'b>, VisitError> {
+        Self::open_for(browser, plan, Purpose::Visit, tab).await
+    }
+
+    /// Opens an empty page for the steps before a visit, under the conditions of the plan.
+    pub(crate) async fn open_for_steps(
+        browser: &'b mut Browser,
+        plan: &VisitPlan,
+    ) -> Result<Page<'b>, VisitError> {
+        Self::open_for(browser, plan, Purpose::Steps, None).await
+    }
+
+    /// Leaves the tab, which keeps its storage, and ends the emulation in it.
+    pub(crate) async fn detach(mut self) -> Result<Tab, VisitError> {
+        // All events of the session are handled before the response: none is left for the visit.
+        let params = json!({ "sessionId": self.session.as_str() });
+        let call = self
+            .client
+            .call::<Value>(None, "Target.detachFromTarget", params);
+        self.drive(call).await?;
+        Ok(Tab(self.target))
+    }
+
+    async fn open_for(
+        browser: &'b mut Browser,
+        plan: &VisitPlan,
+        purpose: Purpose,
+        tab: Option<Tab>,
     ) -> Result<Page<'b>, VisitError> {
         let version = browser.version().clone();
-        let network = connect_proxy(browser, &plan.network)?;
+        let network = connect_proxy(browser, &plan.network).await?;
         let client = &browser.client;
         let state = plan.state.as_deref();
         let interception = state.and_then(|state| Interception::of(state, &plan.url));
-        if let Some(interception) = &interception {
-            // Before the page is opened: requests of existing pages would not be paused.
-            let (method, params) = interception.enable();
-            client.call::<Value>(None, method, params).await?;
-        }
-        let (target, session) = open_target(client, &network).await?;
+        let is_new_tab = tab.is_none();
+        let (target, session) = match tab {
+            Some(Tab(target)) => {
+                let session = attach_to(client, &target).await?;
+                (target, session)
+            }
+            None => {
+                if let Some(interception) = &interception {
+                    // Before the page is opened: requests of existing pages would not be paused.
+                    let (method, params) = interception.enable();
+                    client.call::<Value>(None, method, params).await?;
+                }
+                open_target(client, &network).await?
+            }
+        };
         let conditions = EmulatedConditions {
             device: &plan.device,
             version: &version,
@@ -80,7 +131,10 @@ impl<'b> Page<'b> {
             session,
             // A page's target and its main frame have the same id.
             main_frame: target.clone(),
-            loading: Loading::new(target.clone(), plan, browser.clock.now()),
+            loading: match purpose {
+                Purpose::Visit => Loading::new(target.clone(), plan, browser.clock.now()),
+                Purpose::Steps => Loading::of_steps(target.clone(), plan, browser.clock.now()),
+            },
             clock: Arc::clone(&browser.clock),
             target,
             frame_conditions,
@@ -93,15 +147,16 @@ impl<'b> Page<'b> {
             scripts: Scripts::default(),
             style_sheets: StyleSheets::default(),
             web_mcp: WebMcpTools::default(),
-            is_recording: true,
+            frame_sessions: HashMap::new(),
+            is_recording: purpose == Purpose::Visit,
             round_trip: None,
             coarse_screen: None,
         };
         page.set_screen(&conditions).await;
         let mut calls = conditions.for_page();
         calls.extend(scripts);
-        page.set_up(calls).await?;
-        if let Some(state) = state {
+        page.set_up(purpose, calls).await?;
+        if let Some(state) = state.filter(|_| is_new_tab) {
             if let Some(script) = &state.script {
                 page.check_script(script).await?;
             }
@@ -133,7 +188,11 @@ impl<'b> Page<'b> {
         }
     }
 
-    async fn set_up(&mut self, conditions: Vec<ProtocolCall>) -> Result<(), VisitError> {
+    async fn set_up(
+        &mut self,
+        purpose: Purpose,
+        conditions: Vec<ProtocolCall>,
+    ) -> Result<(), VisitError> {
         self.client.send(
             None,
             "Target.setDiscoverTargets",
@@ -144,19 +203,17 @@ impl<'b> Page<'b> {
             ("Page.setLifecycleEventsEnabled", json!({"enabled": true})),
             ("Network.enable", json!({})),
             ("Runtime.enable", json!({})),
-            ("Log.enable", json!({})),
-            ("Log.startViolationsReport", violations()),
-            ("Audits.enable", json!({})),
-            // Coverage as in Lighthouse: whole functions, no counts.
-            ("Profiler.enable", json!({})),
-            ("Profiler.startPreciseCoverage", json!({"detailed": false})),
-            (WEB_MCP, json!({})),
+        ];
+        if purpose == Purpose::Visit {
+            calls.extend(recording());
+        }
+        calls.extend([
             ("Target.setAutoAttach", auto_attach()),
             (
                 "Page.setInterceptFileChooserDialog",
                 json!({"enabled": true}),
             ),
-        ];
+        ]);
         calls.extend(conditions);
         // All calls are sent before the first response is awaited.
         let pending: Vec<_> = calls
@@ -185,11 +242,30 @@ impl<'b> Page<'b> {
     }
 }
 
-/// Connects a browser that is restricted to its proxy port to the proxy of the visit, and returns
-/// the network path for its pages.
-fn connect_proxy(browser: &mut Browser, network: &NetworkPath) -> Result<NetworkPath, VisitError> {
+/// Returns the calls after which the browser reports what a visit records besides requests.
+fn recording() -> [ProtocolCall; 6] {
+    [
+        ("Log.enable", json!({})),
+        ("Log.startViolationsReport", violations()),
+        ("Audits.enable", json!({})),
+        // Coverage as in Lighthouse: whole functions, no counts.
+        ("Profiler.enable", json!({})),
+        ("Profiler.startPreciseCoverage", json!({"detailed": false})),
+        (WEB_MCP, json!({})),
+    ]
+}
+
+/// Connects a browser that is restricted to its proxy port to this proxy, and returns the network
+/// path for its pages. All connections to an earlier proxy end.
+async fn connect_proxy(
+    browser: &mut Browser,
+    network: &NetworkPath,
+) -> Result<NetworkPath, VisitError> {
     let fault = |error: &dyn std::fmt::Display| VisitError::Fault(error.to_string());
-    match (browser.proxy_port.take(), network) {
+    if let Some(forwarder) = browser.forwarder.take() {
+        forwarder.close().await;
+    }
+    match (&browser.proxy_port, network) {
         (Some(port), NetworkPath::Proxy(proxy)) => {
             let forwarder = port.forward_to(*proxy).map_err(|error| fault(&error))?;
             browser.forwarder = Some(forwarder);
@@ -228,17 +304,14 @@ pub(crate) async fn open_target(
     }
     client.send(None, "Browser.setDownloadBehavior", no_downloads);
     let created: Created = client.call(None, "Target.createTarget", page).await?;
-    let session: Session = client
-        .call(
-            None,
-            "Target.attachToTarget",
-            json!({"targetId": created.target_id, "flatten": true}),
-        )
-        .await?;
-    Ok((
-        created.target_id,
-        SessionId::from(session.session_id.as_str()),
-    ))
+    let session = attach_to(client, &created.target_id).await?;
+    Ok((created.target_id, session))
+}
+
+async fn attach_to(client: &Client, target: &str) -> Result<SessionId, CallError> {
+    let params = json!({"targetId": target, "flatten": true});
+    let session: Session = client.call(None, "Target.attachToTarget", params).await?;
+    Ok(SessionId::from(session.session_id.as_str()))
 }
 
 /// Returns the parameters for reports of discouraged API calls, which are off by default. They show

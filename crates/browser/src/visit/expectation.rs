@@ -13,7 +13,7 @@ use crate::protocol::CallError;
 const DEADLINE: Duration = Duration::from_secs(10);
 
 /// Returns a failure that names the first condition that the page does not meet.
-pub(super) async fn check(page: &mut Page<'_>, expect: &Expectation) -> Result<(), VisitError> {
+pub(crate) async fn check(page: &mut Page<'_>, expect: &Expectation) -> Result<(), VisitError> {
     if let Some(pattern) = &expect.url
         && !matches(pattern, page.final_url())
     {
@@ -82,7 +82,7 @@ async fn has_cookie(page: &mut Page<'_>, name: &str) -> Result<bool, VisitError>
 }
 
 /// Returns whether a text matches a pattern, in which `*` stands for any characters.
-fn matches(pattern: &str, text: &str) -> bool {
+pub(crate) fn matches(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
     let Some(mut rest) = text.strip_prefix(first) else {

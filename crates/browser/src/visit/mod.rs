@@ -1,21 +1,24 @@
 //! Performs one visit: from an unused browser to a bundle.
 
-mod expectation;
+pub(crate) mod expectation;
 mod wait;
 
 use std::time::{Duration, Instant};
 
-use plumbline_bundle::{BrowserIdentity, Bundle, FORMAT, Failure, FailureCode, Phase, PhaseTiming};
+use plumbline_bundle::{
+    BrowserIdentity, Bundle, FORMAT, Failure, FailureCode, Phase, PhaseTiming, StepRecord,
+};
 use serde_json::{Value, json};
 use url::Url;
 
 use crate::cpu_emulation::CpuEmulation;
-use crate::gather;
+use crate::gather::{self, screenshot};
 use crate::launch::Browser;
 use crate::pacer::{self, Throttle};
 use crate::page::{self, NavigateResponse, Page, TRACE_DEADLINE, VisitError};
 use crate::plan::VisitPlan;
 use crate::protocol::{CallError, LimitExceeded};
+use crate::steps;
 use wait::LoadDeadline;
 
 /// Maximum duration of preparing and gathering together. A trace of 60 MB takes Chromium about ten
@@ -23,7 +26,7 @@ use wait::LoadDeadline;
 const OVERHEAD_DEADLINE: Duration = Duration::from_secs(120);
 
 /// A function that is called with the events of a visit.
-type Observer<'o> = dyn Fn(VisitEvent<'_>) + Send + Sync + 'o;
+pub(crate) type Observer<'o> = dyn Fn(VisitEvent<'_>) + Send + Sync + 'o;
 
 /// Visits the page of the plan with an unused browser, and ends the browser.
 pub async fn visit(
@@ -32,7 +35,7 @@ pub async fn visit(
     observer: &(dyn Fn(VisitEvent<'_>) + Send + Sync),
 ) -> Result<Bundle, VisitError> {
     browser.wait_for_turn(plan.throttle).await;
-    let timeout = plan.deadline + OVERHEAD_DEADLINE;
+    let timeout = plan.steps_deadline() + plan.deadline + OVERHEAD_DEADLINE;
     let result = tokio::time::timeout(timeout, perform(&mut browser, plan, observer))
         .await
         .unwrap_or_else(|_| {
@@ -72,13 +75,18 @@ async fn perform(
         let reason = "the browser does not see its clock".to_owned();
         return Err(VisitError::Fault(reason));
     }
+    let tab = if plan.steps.is_empty() {
+        None
+    } else {
+        Some(steps::perform(browser, plan, observer).await?)
+    };
     // The clock of a browser that waited for its visit may differ from the system's.
     browser.clock.set_wall_clock();
     // Before the page is opened, so that its threads are known when it is loading.
     let turn = browser.turn.take();
     let emulation = CpuEmulation::start(&browser.clock, browser_group, plan.throttle, turn)
         .map_err(|error| VisitError::Fault(error.to_string()))?;
-    let mut page = Page::open(browser, plan).await?;
+    let mut page = Page::open(browser, plan, tab).await?;
     page.start_trace().await?;
 
     timer.enter(Phase::Loading);
@@ -99,7 +107,11 @@ async fn perform(
     timer.enter(Phase::Gathering);
     drop(restock);
     if let Some(expect) = &plan.expect {
-        expectation::check(&mut page, expect).await?;
+        let result = expectation::check(&mut page, expect).await;
+        if let Err(VisitError::Page(failure)) = &result {
+            report_unexpected_page(&mut page, plan, failure, observer).await;
+        }
+        result?;
     }
     // The trace arrives in parallel: the browser process writes it, and the page's process does the
     // rest.
@@ -133,6 +145,24 @@ async fn perform(
         trace: page.trace.finish(),
         log: page.log.finish(),
     })
+}
+
+/// Reports a page that is not the expected one, with a screenshot.
+async fn report_unexpected_page(
+    page: &mut Page<'_>,
+    plan: &VisitPlan,
+    failure: &Failure,
+    observer: &Observer<'_>,
+) {
+    let started_at = Instant::now();
+    let screenshot = steps::take_screenshot(page, screenshot::device_pixels(&plan.device)).await;
+    observer(VisitEvent::StepEnded(&StepRecord {
+        title: "check the measured page".to_owned(),
+        url: page.final_url().to_owned(),
+        ms: started_at.elapsed().as_secs_f64() * 1000.0,
+        error: Some(failure.message.clone()),
+        screenshot,
+    }));
 }
 
 fn parse_url(url: &str) -> Result<Url, VisitError> {
@@ -205,13 +235,16 @@ fn warn_about_document(page: &mut Page<'_>, status: u16) {
 }
 
 /// An event of a visit, for its observer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum VisitEvent<'a> {
     /// A phase began.
     PhaseStarted(Phase),
     /// A document began to load, with its URL after redirects. This is repeated for every document
     /// that the page itself navigates to.
     DocumentLoaded(&'a str),
+    /// A step before the visit was performed or failed, or the measured page was not the expected
+    /// one.
+    StepEnded(&'a StepRecord),
 }
 
 /// Reports each phase to the observer and measures its duration.

@@ -14,6 +14,7 @@ mod site;
 mod sizes;
 mod socks;
 mod state;
+mod steps;
 mod usage;
 
 use std::os::unix::fs::PermissionsExt;

@@ -215,6 +215,12 @@ fn respond(path: &str, request: &Request, records: &Records) -> (u16, String, Ve
         "account" if !is_signed_in(request) => text(302, "location: /login", ""),
         "account" | "public" => (200, html, account(request).into_bytes()),
         "login" => (200, html, b"<h1>Sign in</h1>".to_vec()),
+        "sign-in" if request.body.is_empty() => (200, sign_in_headers(), sign_in("")),
+        "sign-in" if is_right_login(request) => {
+            let headers = "location: /account\r\nset-cookie: session=the-right-session; HttpOnly";
+            text(303, headers, "")
+        }
+        "sign-in" => (200, sign_in_headers(), sign_in("Wrong name or password.")),
         "leave" => {
             let location = format!("location: http://{}/landed", other_site(request));
             text(302, &location, "")
@@ -226,6 +232,33 @@ fn respond(path: &str, request: &Request, records: &Records) -> (u16, String, Ve
         "words.txt" => text(200, "content-type: text/plain", "words"),
         _ => file(path),
     }
+}
+
+/// Returns the headers of the form, with one half of the token against forged requests.
+fn sign_in_headers() -> String {
+    "content-type: text/html\r\nset-cookie: csrf=token-of-the-form; HttpOnly\r\n".to_owned()
+}
+
+/// Returns a form for name and password, with a script that the browser may cache.
+fn sign_in(problem: &str) -> Vec<u8> {
+    format!(
+        "<!doctype html><title>Sign in</title><h1>Sign in</h1><p role=alert>{problem}</p>
+         <script src=/cached.js></script><form method=post action=/sign-in>
+         <input type=hidden name=csrf value=token-of-the-form>
+         <label>Name <input name=name></label>
+         <label>Password <input type=password name=password></label>
+         <button>Sign in</button></form>"
+    )
+    .into_bytes()
+}
+
+/// Returns whether a form was sent with the right name and password, and with both tokens.
+fn is_right_login(request: &Request) -> bool {
+    let cookies = request.headers.get("cookie").map_or("", String::as_str);
+    request.body == b"csrf=token-of-the-form&name=ada&password=love+%26+lace"
+        && cookies
+            .split("; ")
+            .any(|cookie| cookie == "csrf=token-of-the-form")
 }
 
 /// Returns whether a request has one of the three credentials of the account.

@@ -9,17 +9,18 @@ use crate::site::Site;
 use crate::{TestBed, plan};
 
 /// Returns a plan with the options of a start.
-fn plan_with(url: String, options: Value) -> VisitPlan {
+pub(crate) fn plan_with(url: String, options: Value) -> VisitPlan {
     let options: VisitOptions = serde_json::from_value(options).unwrap();
     assert_eq!(options.validate(), Ok(()));
     VisitPlan {
         state: options.state,
         expect: options.expect,
+        steps: options.steps,
         ..plan(url)
     }
 }
 
-fn account_of(site: &Site, other: &Site) -> String {
+pub(crate) fn account_of(site: &Site, other: &Site) -> String {
     site.url(&format!("account?other={}", other.address()))
 }
 
@@ -28,12 +29,18 @@ fn right_cookie() -> Value {
 }
 
 /// Returns the number of bytes that all requests of a visit received, and whether one of them was
-/// answered by a cache.
-fn transfer(bundle: &Bundle) -> (f64, bool) {
+/// answered by a cache. The icon does not count: a browser requests it once.
+pub(crate) fn transfer(bundle: &Bundle) -> (f64, bool) {
     let log: Vec<Value> = serde_json::from_slice(&bundle.log).unwrap();
-    let finished = log
-        .iter()
-        .filter(|event| event["method"] == "Network.loadingFinished");
+    let is_icon = |event: &&Value| {
+        let url = event["params"]["request"]["url"].as_str();
+        url.is_some_and(|url| url.ends_with("/favicon.ico"))
+    };
+    let icon = log.iter().find(is_icon);
+    let icon = icon.map(|event| &event["params"]["requestId"]);
+    let finished = log.iter().filter(|event| {
+        event["method"] == "Network.loadingFinished" && icon != Some(&event["params"]["requestId"])
+    });
     let bytes = finished.filter_map(|event| event["params"]["encodedDataLength"].as_f64());
     let from_cache = log.iter().any(|event| {
         event["method"] == "Network.requestServedFromCache"

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Signed in, consented")]
 pub struct StateArgs {
-    /// Read the members `state` and `expect` of the API from this file (JSON, or TOML if its name
-    /// ends with .toml); other flags add to it. Other users of this machine can see the values of
-    /// flags: prefer the file
+    /// Read the members `state`, `expect` and `steps` of the API from this file (JSON, or TOML if
+    /// its name ends with .toml); other flags add to it. Other users of this machine can see the
+    /// values of flags: prefer the file
     #[arg(long, value_name = "FILE")]
     pub state: Option<PathBuf>,
     /// Set a cookie for the host of the URL; repeatable
@@ -41,6 +41,10 @@ pub struct StateArgs {
     /// Send no request to this host, e.g. ads.example or *.ads.example; repeatable
     #[arg(long, value_name = "HOST")]
     pub block_host: Vec<String>,
+    /// Perform the steps in this file before the visit: a list of steps, or a recording of the
+    /// Recorder in Chrome DevTools (JSON, or TOML if its name ends with .toml)
+    #[arg(long, value_name = "FILE")]
+    pub steps: Option<PathBuf>,
     /// Measure the page only if an element matches this CSS selector; otherwise exit code 1
     #[arg(long, value_name = "SELECTOR")]
     pub expect_selector: Option<String>,

@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use plumbline_bundle::Bundle;
+use plumbline_model::media::ReportMedia;
 use plumbline_report::Format;
 use serde_json::{Value, json};
 
@@ -21,8 +22,10 @@ const CANARY: &str = "canarysecret";
 
 /// A page that repeats its secrets in every way that a page can.
 const PAGE: &str = r#"<!doctype html><html lang=en><title>Account</title><h1>Account</h1><p id=a></p><img id=b>
+<label>Code <input id=c oninput="localStorage.typed = this.value; location.hash = this.value"></label>
 <script>
-  const secrets = [document.cookie, localStorage.token, sessionStorage.tab, window.flag].join(" ");
+  const stored = [localStorage.token, sessionStorage.tab, localStorage.typed];
+  const secrets = [document.cookie, ...stored, window.flag].join(" ");
   document.getElementById("a").textContent = secrets;
   document.getElementById("a").className = encodeURIComponent(secrets);
   document.getElementById("b").alt = btoa("x" + encodeURIComponent(secrets));
@@ -129,6 +132,14 @@ fn state() -> Value {
     })
 }
 
+/// Returns steps that fill a secret into the page, which keeps it.
+fn steps() -> Value {
+    json!([
+        { "type": "goto", "url": "/home" },
+        { "type": "fill", "selector": "#c", "value": format!("8 {CANARY}/é") },
+    ])
+}
+
 /// Returns the canary as it can be found in a text, also in Base64 at each of three positions.
 fn needles() -> Vec<String> {
     const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -223,6 +234,7 @@ fn the_secrets_of_a_client_are_nowhere_when_its_audit_has_ended() {
     let mut start = json!({
         "url": site.url("account"), "device": "desktop", "network": "wifiFast", "location": "us-tx",
         "state": state(), "expect": { "selector": "#a", "url": "*/home*" }, "webhook": site.url("hook"),
+        "steps": steps(),
     });
     let tracking_id = client.post("/v1/audit/start", &start).json["trackingId"].clone();
     let status = completed(&client, tracking_id.as_str().unwrap());
@@ -251,6 +263,20 @@ fn the_secrets_of_a_client_are_nowhere_when_its_audit_has_ended() {
         (&json!(["X-Token"]), &json!(true))
     );
 
+    // The pictures of the steps are there, and their texts have no value.
+    let steps = &report["data"]["report"]["conditions"]["steps"];
+    assert_eq!(steps, &json!(["go to /home", "fill in `#c`"]), "{report}");
+    let packed = fs::read(data.path().join(format!("exhibits/{audit_id}-1.gz"))).unwrap();
+    let media = ReportMedia::unpack(&packed).unwrap();
+    assert_eq!(media.steps.len(), 2, "{:?}", media.steps);
+    assert!(
+        media.steps[1].url.ends_with("#[redacted]"),
+        "{}",
+        media.steps[1].url
+    );
+    assert!(media.steps.iter().all(|step| step.picture.is_some()));
+    assert_no_canary("media", &serde_json::to_vec(&media).unwrap());
+
     // A page that is not the expected one: its URL contains a secret, and the credit comes back.
     let left = credits(data.path(), &key);
     start["expect"] = json!({ "selector": "#none" });
@@ -277,6 +303,12 @@ fn the_secrets_of_a_client_are_nowhere_when_its_audit_has_ended() {
         assert_no_canary(member, refused.json.to_string().as_bytes());
     }
 
+    start["state"] = json!({});
+    start["steps"] = json!([{ "type": "fill", "selector": "#c", "value": [CANARY] }]);
+    let refused = client.post("/v1/audit/start", &start);
+    assert_eq!(refused.json["code"], "INVALID_STEPS", "{:?}", refused.json);
+    assert_no_canary("steps", refused.json.to_string().as_bytes());
+
     // Stopping writes the write-ahead log into the file.
     assert_eq!(server.stop(), Some(0));
     search_bundle(&fs::read(data.path().join(format!("bundles/{audit_id}-1.gz"))).unwrap());
@@ -288,7 +320,11 @@ fn the_secrets_of_a_client_are_nowhere_when_its_audit_has_ended() {
 fn the_command_writes_no_secret_and_fails_with_exit_code_1_if_the_page_is_another() {
     let (directory, site) = (tempfile::tempdir().unwrap(), Site::start());
     let file = directory.path().join("state.json");
-    fs::write(&file, json!({ "state": state() }).to_string()).unwrap();
+    fs::write(
+        &file,
+        json!({ "state": state(), "steps": steps() }).to_string(),
+    )
+    .unwrap();
     let bundle = directory.path().join("page.bundle");
     let url = site.url("account");
     let audit = |args: &[&str]| {

@@ -7,9 +7,9 @@ mod main_thread;
 mod requests;
 mod totals;
 
-use plumbline_bundle::{Bundle, FailedConnections};
+use plumbline_bundle::{Bundle, FailedConnections, StepRecords};
 use plumbline_catalog::Mode;
-use plumbline_model::media::{FORMAT, Marks, ReportMedia};
+use plumbline_model::media::{FORMAT, Marks, Picture, ReportMedia, StepEntry};
 use plumbline_trace::{ProtocolLog, Trace};
 use serde::Deserialize;
 
@@ -94,12 +94,24 @@ pub(crate) fn of(facts: &Facts) -> Option<ReportMedia> {
         full_page: full_page::full_page(bundle),
         main_thread: main_thread::main_thread(&trace, &work, end_ms),
         critical_path,
+        steps: steps(bundle),
     })
 }
 
 /// Rounds to the microsecond: the resolution of a trace, short in JSON, and equal when read back.
 fn to_us(ms: f64) -> f64 {
     (ms * 1000.0).round() / 1000.0
+}
+
+/// Returns the steps before the visit, without pictures of unknown types.
+fn steps(bundle: &Bundle) -> Vec<StepEntry> {
+    let records = StepRecords::stored_in(bundle).0.into_iter();
+    let mut steps: Vec<StepEntry> = records.map(StepEntry::from).collect();
+    for step in &mut steps {
+        let is_known = |picture: &Picture| film::is_known_type(&picture.mime_type);
+        step.picture = step.picture.take().filter(is_known);
+    }
+    steps
 }
 
 /// Returns the width of the window in CSS pixels of the page, which may be zoomed out, or 0 if

@@ -4,10 +4,12 @@
 
 mod packed;
 mod picture_id;
+mod steps;
 
 use serde::{Deserialize, Serialize};
 
 pub use picture_id::PictureId;
+pub use steps::StepEntry;
 
 /// The format that this version writes. Readers accept every older one.
 pub const FORMAT: u32 = 1;
@@ -46,6 +48,9 @@ pub struct ReportMedia {
     pub by_type: Vec<RequestTotals>,
     /// Requests and bytes by host, the largest first.
     pub by_host: Vec<RequestTotals>,
+    /// The steps before the visit, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<StepEntry>,
 }
 
 /// The times that charts mark.

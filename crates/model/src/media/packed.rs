@@ -86,7 +86,9 @@ impl ReportMedia {
 
     fn picture_ids(&self) -> Vec<PictureId> {
         let frames = (0..self.pictures.len()).map(PictureId::Frame);
-        frames.chain([PictureId::Whole, PictureId::Final]).collect()
+        let steps = (0..self.steps.len()).map(PictureId::Step);
+        let others = [PictureId::Whole, PictureId::Final];
+        frames.chain(steps).chain(others).collect()
     }
 
     fn picture_mut(&mut self, id: PictureId) -> Option<&mut Picture> {
@@ -94,6 +96,7 @@ impl ReportMedia {
             PictureId::Final => self.screenshot.as_mut(),
             PictureId::Whole => self.full_page.as_mut().map(|page| &mut page.picture),
             PictureId::Frame(index) => self.pictures.get_mut(index),
+            PictureId::Step(index) => self.steps.get_mut(index)?.picture.as_mut(),
         }
     }
 }
@@ -109,7 +112,7 @@ mod tests {
     use plumbline_bundle::container::{Index, Part};
 
     use super::*;
-    use crate::media::FullPageScreenshot;
+    use crate::media::{FullPageScreenshot, StepEntry};
 
     /// The report media of a small page in the format of earlier versions, written by the last
     /// version that wrote it.
@@ -130,6 +133,14 @@ mod tests {
             end_ms: 1234.5,
             pictures: vec![picture("AAAA"), picture("not Base64 <")],
             screenshot: Some(picture("BBBB")),
+            steps: vec![
+                StepEntry::default(),
+                StepEntry {
+                    title: "click `#a`".to_owned(),
+                    picture: Some(picture("DDDD")),
+                    ..StepEntry::default()
+                },
+            ],
             full_page: Some(FullPageScreenshot {
                 picture: picture("CCCC"),
                 ..FullPageScreenshot::default()

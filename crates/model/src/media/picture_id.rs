@@ -7,6 +7,8 @@ pub enum PictureId {
     Whole,
     /// A frame of the filmstrip.
     Frame(usize),
+    /// The page after a step before the visit.
+    Step(usize),
 }
 
 impl PictureId {
@@ -16,6 +18,7 @@ impl PictureId {
             Self::Final => "final".to_owned(),
             Self::Whole => "whole".to_owned(),
             Self::Frame(index) => format!("frame-{index}"),
+            Self::Step(index) => format!("step-{index}"),
         }
     }
 
@@ -24,7 +27,11 @@ impl PictureId {
         match name {
             "final" => Some(Self::Final),
             "whole" => Some(Self::Whole),
-            _ => Some(Self::Frame(name.strip_prefix("frame-")?.parse().ok()?)),
+            _ => match name.split_once('-')? {
+                ("frame", index) => Some(Self::Frame(index.parse().ok()?)),
+                ("step", index) => Some(Self::Step(index.parse().ok()?)),
+                _ => None,
+            },
         }
     }
 }
@@ -40,10 +47,19 @@ mod tests {
             PictureId::Whole,
             PictureId::Frame(0),
             PictureId::Frame(11),
+            PictureId::Step(0),
         ] {
             assert_eq!(PictureId::from_name(&id.name()), Some(id));
         }
-        for name in ["", "frame-", "frame--1", "../final", "frame-1.5"] {
+        for name in [
+            "",
+            "frame-",
+            "step-x",
+            "step",
+            "frame--1",
+            "../final",
+            "frame-1.5",
+        ] {
             assert_eq!(PictureId::from_name(name), None, "{name}");
         }
     }

@@ -20,7 +20,7 @@ const NEVER: Duration = Duration::from_secs(25);
 
 async fn job(work: &dyn Work) -> Job {
     match work.next_job(0, NEVER).await {
-        Ok(NextJob::Job(job)) => job,
+        Ok(NextJob::Job(job)) => *job,
         other => panic!("no job: {other:?}"),
     }
 }

@@ -88,6 +88,9 @@ pub(super) fn rows(report: &Report, made_at_ms: Option<i64>) -> Vec<(&'static st
             rows.push(("State", names.join("; ")));
         }
     }
+    if !conditions.steps.is_empty() {
+        rows.push(("Steps before the visit", conditions.steps.join("; ")));
+    }
     if let Some(contention) = cpu.contention {
         rows.push((
             "CPU contention",

@@ -22,6 +22,7 @@ mod overlaps;
 mod pictures;
 mod places;
 mod report_page;
+mod steps;
 pub mod summary;
 
 pub use code_text::CodeText;

@@ -14,6 +14,7 @@ use super::film::{self, FilmTimes, FilmView};
 use super::fixes::{Fix, fixes};
 use super::load::{self, PathView, ShareView, WaterfallView};
 use super::pictures::PictureSource;
+use super::steps::{StepView, steps};
 use super::summary::{FractionView, MetricCard, Ring, cards, fractions, headline, rings};
 use super::{HtmlError, environment};
 
@@ -64,6 +65,7 @@ struct ReportTemplate<'a> {
     waterfall: Option<WaterfallView>,
     types: Vec<ShareView>,
     hosts: Vec<ShareView>,
+    steps: Vec<StepView<'a>>,
     environment: Vec<(&'static str, String)>,
     warnings: Vec<String>,
     is_unreachable: bool,
@@ -188,6 +190,7 @@ fn template<'a>(page: &'a ReportPage<'a>) -> ReportTemplate<'a> {
         waterfall: media.map(load::waterfall),
         types: media.map_or_else(Vec::new, |media| load::shares(&media.by_type)),
         hosts: media.map_or_else(Vec::new, |media| load::shares(&media.by_host)),
+        steps: media.map_or_else(Vec::new, |media| steps(media, source)),
         environment: environment::rows(report, page.made_at_ms),
         warnings: report.warnings.clone(),
         is_unreachable: page.is_unreachable,
@@ -235,8 +238,8 @@ fn advice(code: FailureCode) -> &'static str {
              audit with allowErrorStatus."
         }
         FailureCode::PreconditionFailed => {
-            "Check the cookies, headers and other state that the audit was started with: they may have \
-             expired. The page was not scored because it is not the one that expect describes."
+            "Check the steps, cookies, headers and other state that the audit was started with: they may \
+             have expired. The page was not scored because it is not the expected one."
         }
         FailureCode::NoPaint => {
             "Open the page on a screen of this size: it stays blank, or waits for something that never \

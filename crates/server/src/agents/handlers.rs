@@ -71,11 +71,14 @@ pub(crate) async fn lease(
         if let Some(lease) = dispatcher.lease_next(&slot, &poll, wait, cancelled).await? {
             caller.context.set_audit(&lease.tracking_id);
             let mut job = dispatcher.job(&lease);
-            if !request.seeds_state && lease.order.options.need_seeding() {
+            let options = &lease.order.options;
+            let is_too_old = !request.seeds_state && options.need_seeding()
+                || !request.runs_steps && options.need_steps();
+            if is_too_old {
                 if !job.exhausted {
                     tracing::warn!(
                         audit = lease.tracking_id,
-                        "the agent is too old for an audit with a state; upgrade it"
+                        "the agent is too old for an audit with a state or steps; upgrade it"
                     );
                     let fault = ReleaseReason::Returned(ReturnReason::Fault);
                     dispatcher.release(&lease, fault).await?;

@@ -8,12 +8,12 @@ use axum::{
     http::{HeaderMap, header},
 };
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use plumbline_seam::{Expectation, Order, VisitOptions, VisitState};
+use plumbline_seam::{Expectation, InvalidOption, Order, Steps, VisitState};
 use plumbline_store::AuditOptions;
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::Value;
 
-use super::visit_options::{self, Parsed};
+use super::visit_options::{self, Parsed, RequestedOptions};
 use crate::{
     app::App,
     errors::{Failure, InvalidValue},
@@ -63,6 +63,8 @@ pub(crate) struct AuditRequest {
     state: Option<Parsed<VisitState>>,
     #[serde(default, deserialize_with = "visit_options::parsed")]
     expect: Option<Parsed<Expectation>>,
+    #[serde(default, deserialize_with = "visit_options::parsed_steps")]
+    steps: Option<Parsed<Steps, InvalidOption>>,
 }
 
 /// The body of a batch, before validation.
@@ -87,6 +89,8 @@ pub(crate) struct BatchRequest {
     state: Option<Parsed<VisitState>>,
     #[serde(default, deserialize_with = "visit_options::parsed")]
     expect: Option<Parsed<Expectation>>,
+    #[serde(default, deserialize_with = "visit_options::parsed_steps")]
+    steps: Option<Parsed<Steps, InvalidOption>>,
 }
 
 /// The body of a request to share a report, before validation.
@@ -125,6 +129,7 @@ impl From<Order> for AuditRequest {
             labels: Vec::new(),
             state: order.options.state.map(|state| Parsed(Ok(*state))),
             expect: order.options.expect.map(|expect| Parsed(Ok(*expect))),
+            steps: Some(Parsed(Ok(order.options.steps))),
         }
     }
 }
@@ -153,10 +158,13 @@ impl AuditRequest {
             device: self.device,
             network: self.network,
             location: self.location,
-            options: VisitOptions {
+            options: visit_options::validated(RequestedOptions {
+                allow_error_status: self.allow_error_status,
                 quick: self.quick,
-                ..visit_options::validated(self.allow_error_status, self.state, self.expect)?
-            },
+                state: self.state,
+                expect: self.expect,
+                steps: self.steps,
+            })?,
         };
         Ok(ValidStart {
             orders: Orders::Single(order),
@@ -203,10 +211,13 @@ impl BatchRequest {
             remove_repetitions(list);
         }
         let options = options(self.runs, self.webhook, self.labels, app)?;
-        let visit_options = VisitOptions {
+        let visit_options = visit_options::validated(RequestedOptions {
+            allow_error_status: self.allow_error_status,
             quick: self.quick,
-            ..visit_options::validated(self.allow_error_status, self.state, self.expect)?
-        };
+            state: self.state,
+            expect: self.expect,
+            steps: self.steps,
+        })?;
         let mut orders = Vec::with_capacity(count);
         for url in &self.urls {
             for device in &self.devices {

@@ -1,6 +1,6 @@
 //! Reads the options of a visit from the body of a start or batch.
 
-use plumbline_seam::{Expectation, InvalidOption, VisitOptions, VisitState, without_value};
+use plumbline_seam::{Expectation, InvalidOption, Steps, VisitOptions, VisitState, without_value};
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::Value;
 
@@ -9,7 +9,39 @@ use crate::errors::{Failure, InvalidValue};
 /// A member that was read, or the reason why it could not be read. The reason contains no value,
 /// because the values of a state are secrets: errors of serde would quote them.
 #[derive(Debug)]
-pub(crate) struct Parsed<T>(pub(crate) Result<T, String>);
+pub(crate) struct Parsed<T, E = String>(pub(crate) Result<T, E>);
+
+/// The options of a visit as a body contains them.
+#[derive(Debug, Default)]
+pub(crate) struct RequestedOptions {
+    pub(crate) allow_error_status: bool,
+    pub(crate) quick: bool,
+    pub(crate) state: Option<Parsed<VisitState>>,
+    pub(crate) expect: Option<Parsed<Expectation>>,
+    pub(crate) steps: Option<Parsed<Steps, InvalidOption>>,
+}
+
+const NULL: &str = "A member is null. Leave it out instead.";
+
+/// Deserializes steps or a recording, which may be absent but not null.
+pub(crate) fn parsed_steps<'de, D>(
+    deserializer: D,
+) -> Result<Option<Parsed<Steps, InvalidOption>>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    let value = Value::deserialize(deserializer)?;
+    let result = if has_null(&value) {
+        Err(InvalidOption {
+            field: "steps",
+            index: None,
+            reason: NULL.to_owned(),
+        })
+    } else {
+        Steps::parse(value)
+    };
+    Ok(Some(Parsed(result)))
+}
 
 /// Deserializes an optional member, which may be absent but not null.
 pub(crate) fn parsed<'de, D, T>(deserializer: D) -> Result<Option<Parsed<T>>, D::Error>
@@ -20,7 +52,7 @@ where
     let value = Value::deserialize(deserializer)?;
     // The derived implementations would also accept arrays, and null for optional members.
     let result = if has_null(&value) {
-        Err("A member is null. Leave it out instead.".to_owned())
+        Err(NULL.to_owned())
     } else if value.is_object() {
         serde_json::from_value(value).map_err(|error| without_value(&error.to_string()))
     } else {
@@ -39,22 +71,26 @@ fn has_null(value: &Value) -> bool {
 }
 
 /// Returns the options of a visit if they are valid.
-pub(crate) fn validated(
-    allow_error_status: bool,
-    state: Option<Parsed<VisitState>>,
-    expect: Option<Parsed<Expectation>>,
-) -> Result<VisitOptions, Failure> {
-    let state = state.map_or(Ok(VisitState::default()), |state| state.0);
+pub(crate) fn validated(requested: RequestedOptions) -> Result<VisitOptions, Failure> {
+    let state = requested
+        .state
+        .map_or(Ok(VisitState::default()), |state| state.0);
     let state =
         state.map_err(|reason| Failure::InvalidState(InvalidValue::new("state", reason)))?;
-    let expect = expect.map_or(Ok(Expectation::default()), |expect| expect.0);
+    let expect = requested
+        .expect
+        .map_or(Ok(Expectation::default()), |expect| expect.0);
     let expect = expect
         .map_err(|reason| Failure::InvalidExpectation(InvalidValue::new("expect", reason)))?;
+    let steps = requested
+        .steps
+        .map_or(Ok(Steps::default()), |steps| steps.0);
     let options = VisitOptions {
-        allow_error_status,
-        quick: false,
+        allow_error_status: requested.allow_error_status,
+        quick: requested.quick,
         state: (state != VisitState::default()).then(|| Box::new(state)),
         expect: (expect != Expectation::default()).then(|| Box::new(expect)),
+        steps: steps.map_err(failure)?,
     };
     match options.validate() {
         Ok(()) => Ok(options),
@@ -68,10 +104,10 @@ fn failure(error: InvalidOption) -> Failure {
         index: error.index,
         reason: error.reason,
     };
-    if value.field.starts_with("expect") {
-        Failure::InvalidExpectation(value)
-    } else {
-        Failure::InvalidState(value)
+    match value.field {
+        "steps" => Failure::InvalidSteps(value),
+        field if field.starts_with("expect") => Failure::InvalidExpectation(value),
+        _ => Failure::InvalidState(value),
     }
 }
 
@@ -80,6 +116,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    fn with_state(state: Option<Parsed<VisitState>>) -> RequestedOptions {
+        RequestedOptions {
+            state,
+            ..RequestedOptions::default()
+        }
+    }
 
     #[test]
     fn a_value_that_cannot_be_read_is_not_quoted() {
@@ -94,7 +137,7 @@ mod tests {
             json!({ "script": 4_815_162_342_u64 }),
         ] {
             let state: Option<Parsed<VisitState>> = parsed(state).unwrap();
-            let failure = validated(false, state, None).unwrap_err();
+            let failure = validated(with_state(state)).unwrap_err();
             let Failure::InvalidState(value) = failure else {
                 panic!("{failure:?}");
             };
@@ -109,6 +152,6 @@ mod tests {
     #[test]
     fn an_empty_state_is_none() {
         let state: Option<Parsed<VisitState>> = parsed(json!({})).unwrap();
-        assert!(validated(false, state, None).unwrap().is_default());
+        assert!(validated(with_state(state)).unwrap().is_default());
     }
 }

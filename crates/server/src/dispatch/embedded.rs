@@ -33,7 +33,7 @@ impl Work for EmbeddedAgent {
     async fn next_job(&self, slot: u32, max_wait: Duration) -> Result<NextJob, WorkError> {
         let lease = self.dispatcher.lease(&self.slot(slot), max_wait).await;
         Ok(match lease.map_err(failed)? {
-            Some(lease) => NextJob::Job(self.dispatcher.job(&lease)),
+            Some(lease) => NextJob::Job(Box::new(self.dispatcher.job(&lease))),
             None => NextJob::None,
         })
     }
@@ -282,7 +282,7 @@ mod tests {
             };
             Self {
                 work,
-                job,
+                job: *job,
                 store,
                 account_id: account.id,
                 dir,

@@ -1,4 +1,4 @@
-//! The JSON schemas of the state and the expectations of a visit.
+//! The JSON schemas of the state, the expectations and the steps of a visit.
 
 use serde_json::{Value, json};
 
@@ -95,6 +95,91 @@ pub(super) fn expectation() -> Value {
             "text": text("A text that the document shows."),
             "url": text("The URL of the document after redirects, in which `*` stands for any characters."),
             "cookie": text("The name of a cookie that requests to the document's URL carry."),
+        },
+    })
+}
+
+pub(super) fn steps() -> Value {
+    json!({
+        "description": "Steps that are performed before each visit, unthrottled and in its profile: a list, or a recording \
+                        of the Recorder in Chrome DevTools as it is exported. Cookies and storage carry over; the HTTP \
+                        cache is empty again and no connection is open when the page is measured. If a step fails, the \
+                        audit ends with the error `PRECONDITION_FAILED`, which names it, and the credit is given back. \
+                        Steps that open no page begin on the audited one. All steps together have at most 120 s.",
+        "oneOf": [
+            { "type": "array", "maxItems": 50, "items": { "$ref": "#/components/schemas/Step" } },
+            {
+                "type": "object", "required": ["steps"],
+                "properties": {
+                    "title": { "type": "string" },
+                    "steps": { "type": "array", "maxItems": 50, "items": { "$ref": "#/components/schemas/Step" } },
+                    "timeout": {
+                        "type": "integer", "minimum": 1, "maximum": 60000,
+                        "description": "The time limit of steps that have none, in milliseconds.",
+                    },
+                },
+            },
+        ],
+        "examples": [[
+            { "type": "goto", "url": "/login" },
+            { "type": "fill", "selector": "#name", "value": "ada" },
+            { "type": "fill", "selector": "#password", "value": "correct horse" },
+            { "type": "press", "key": "Enter" },
+            { "type": "waitFor", "selector": "#account" },
+        ]],
+    })
+}
+
+pub(super) fn step() -> Value {
+    let kinds = [
+        "goto",
+        "navigate",
+        "click",
+        "doubleClick",
+        "fill",
+        "change",
+        "select",
+        "press",
+        "keyDown",
+        "keyUp",
+        "hover",
+        "scroll",
+        "waitFor",
+        "waitForElement",
+        "waitForExpression",
+        "assert",
+        "setViewport",
+        "emulateNetworkConditions",
+        "close",
+    ];
+    let text = |description: &str| json!({ "type": "string", "description": description });
+    json!({
+        "type": "object", "required": ["type"],
+        "description": "One step. Which members it needs depends on its type; a step that cannot be performed is refused \
+                        with `INVALID_STEPS` and its position. Besides those listed here, the members of the Recorder \
+                        are accepted.",
+        "properties": {
+            "type": { "type": "string", "enum": kinds },
+            "url": text("For `goto`: an http or https URL, or a path of the audited site. For `waitFor` and `assert`: the \
+                         URL of the page, in which `*` stands for any characters."),
+            "selector": text("The element: a CSS selector, or one that begins with `aria/`, `text/`, `xpath/` or \
+                              `pierce/`."),
+            "selectors": {
+                "type": "array", "maxItems": 16,
+                "description": "Alternatives to `selector`, of which the first that finds an element is used; a list inside \
+                                it is a path through shadow roots.",
+                "items": {},
+            },
+            "value": text("For `fill` and `select`: the value, which is a secret like those of `state`."),
+            "key": text("For `press`: a key such as `Enter`, or `Control+a`."),
+            "idle": { "type": "boolean", "description": "For `waitFor`: until the page is loaded and its network is idle." },
+            "expression": text("For `waitFor` and `assert`: a JavaScript expression."),
+            "text": text("For `assert`: a text that the document shows."),
+            "cookie": text("For `assert`: the name of a cookie."),
+            "timeout": {
+                "type": "integer", "minimum": 1, "maximum": 60000,
+                "description": "The time limit in milliseconds; by default 30,000 for `goto` and 10,000 for others.",
+            },
         },
     })
 }

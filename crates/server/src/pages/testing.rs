@@ -65,6 +65,7 @@ pub(super) fn report(text: &str) -> Report {
         },
         cpu: CpuConditions::default(),
         state: None,
+        steps: Vec::new(),
     };
     Report {
         error: None,

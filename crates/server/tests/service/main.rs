@@ -43,6 +43,7 @@ mod sessions;
 mod shared_pages;
 mod shares;
 mod shutdown;
+mod steps;
 mod targets;
 mod tls;
 mod two_servers;
