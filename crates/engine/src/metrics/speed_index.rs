@@ -1,15 +1,18 @@
 //! Speed Index: the average time until the visible parts of the page are displayed.
 
-use plumbline_trace::Trace;
+use plumbline_trace::{Milestone, Trace};
 
-use super::MetricError;
 use super::visual_progress::{ProgressFrame, visual_progress};
+use super::{MetricError, lcp};
 
 /// Computes the Speed Index from the trace's screenshots like speedline-core in its fast mode,
 /// which Lighthouse uses. Lighthouse takes the last screenshot of a trace for the complete page
-/// even if Chromium stopped recording before it was complete; here such a page has no Speed Index.
+/// even if Chromium stopped recording before it was complete; here a page that was still loading
+/// then has no Speed Index.
 pub fn speed_index(trace: &Trace) -> Result<f64, MetricError> {
-    if trace.screenshots_end_us.is_some() {
+    if let Some(end_us) = trace.screenshots_end_us
+        && is_loading_at(trace, end_us)
+    {
         return Err(MetricError::ScreenshotsEnded);
     }
     let frames: Vec<ProgressFrame> = trace
@@ -27,6 +30,18 @@ pub fn speed_index(trace: &Trace) -> Result<f64, MetricError> {
         return Err(MetricError::NoVisualChange);
     }
     Ok(si_ms)
+}
+
+/// Returns whether the load event or the largest content came later. A page that only animates
+/// after both is complete.
+fn is_loading_at(trace: &Trace, at_us: f64) -> bool {
+    let origin_us = trace.navigation.time_origin_us;
+    let has_loaded = trace
+        .first_us(Milestone::Load)
+        .is_some_and(|us| us <= at_us);
+    let is_larger_later =
+        lcp::largest_contentful_paint(trace).is_ok_and(|ms| origin_us + ms * 1000.0 > at_us);
+    !has_loaded || is_larger_later
 }
 
 /// Returns the area above the curve of visual progress: everything until the first change, then the
