@@ -24,6 +24,8 @@ mod work;
 use plumbline_bundle::Phase;
 use serde::{Deserialize, Serialize};
 
+pub use plumbline_model::report::Consent;
+
 pub use job::{Attempt, Job, LeaseState, Order, ReturnReason, VisitOptions};
 pub use progress::{VisitNumber, VisitReason};
 pub use secret::{REDACTED, Secret};

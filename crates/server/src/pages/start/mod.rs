@@ -9,7 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use plumbline_catalog::Catalog;
-use plumbline_seam::Order;
+use plumbline_seam::{Consent, Order, VisitOptions};
 
 use super::audit_list::{AuditRow, PastAudit, audit_rows};
 use super::cookies::Cookies;
@@ -48,6 +48,7 @@ struct StartForm {
     device: String,
     network: String,
     location: String,
+    consent: Consent,
 }
 
 impl Page for StartPage {
@@ -133,6 +134,7 @@ fn last_choice(service: &SharedState, headers: &HeaderMap) -> StartForm {
         device: pick(&|id| catalog.device(id).is_some(), "mobile"),
         network: pick(&|id| catalog.network(id).is_some(), "mobileSlow4g"),
         location: pick(&|id| catalog.location(id).is_some(), "us-tx"),
+        consent: Consent::None,
     }
 }
 
@@ -148,6 +150,7 @@ pub(crate) async fn start(
         device: fields.take("device"),
         network: fields.take("network"),
         location: fields.take("location"),
+        consent: Consent::from_name(&fields.take("consent")).unwrap_or_default(),
     };
     match accept(&service, &visitor, &form).await {
         Ok(tracking_id) => {
@@ -177,7 +180,10 @@ async fn accept(
         device: form.device.clone(),
         network: form.network.clone(),
         location: form.location.clone(),
-        options: plumbline_seam::VisitOptions::default(),
+        options: VisitOptions {
+            consent: form.consent,
+            ..VisitOptions::default()
+        },
     });
     let starter = Starter {
         key_id: visitor.key_id.clone(),
@@ -241,6 +247,7 @@ mod tests {
                 device: EVIL.to_owned(),
                 network: EVIL.to_owned(),
                 location: EVIL.to_owned(),
+                consent: Consent::None,
             },
             credits: 1,
             past: audit_rows(&[past]),
