@@ -9,7 +9,7 @@ use plumbline_bundle::{Encoding, Failure, FailureCode, Phase, StepRecords};
 use plumbline_catalog::Catalog;
 use plumbline_clock::PageClock;
 use plumbline_link::{Guard, LineProfile, Link, LinkConfig};
-use plumbline_model::report::{Conditions, NetworkIsolation, Report};
+use plumbline_model::report::{Conditions, ConsentConditions, NetworkIsolation, Report};
 use plumbline_seam::{AuditOutput, Order, VisitNumber};
 use tokio::time::timeout;
 
@@ -199,6 +199,7 @@ impl Auditor {
             state: options.state.clone(),
             expect: options.expect.clone(),
             steps: options.steps.clone(),
+            consent: options.consent,
             steps_network: match &steps_link {
                 Some(link) => NetworkPath::Proxy(link.address()),
                 None => NetworkPath::Direct,
@@ -209,6 +210,7 @@ impl Auditor {
         // Decided when gathering begins: later requests are not those of the page.
         let page_over_limit = OnceLock::new();
         let steps = Mutex::new(StepRecords::default());
+        let manager = Mutex::new(None);
         let observe = |event: VisitEvent<'_>| {
             // Requests besides the page (robots.txt, source maps) are not measured, and must not be
             // cut off because the network is slow.
@@ -223,6 +225,9 @@ impl Auditor {
                         None => record.clone(),
                     };
                     steps.lock().0.push(record);
+                }
+                (VisitEvent::ConsentEnded { manager: found }, _) => {
+                    *manager.lock() = found.map(str::to_owned);
                 }
                 (VisitEvent::DocumentLoaded(url), Some(secrets)) => {
                     progress(VisitEvent::DocumentLoaded(&secrets.redact(url)));
@@ -241,6 +246,9 @@ impl Auditor {
             link.close().await;
         }
         let steps = steps.into_inner();
+        if let Some(consent) = &mut conditions.consent {
+            consent.manager = manager.into_inner();
+        }
         let result = match secrets {
             None => result,
             Some(secrets) => match result {
@@ -255,6 +263,11 @@ impl Auditor {
             Ok(mut bundle) => {
                 failed.store_in(&mut bundle).map_err(AuditFault::of)?;
                 steps.store_in(&mut bundle).map_err(AuditFault::of)?;
+                if let Some(ConsentConditions { manager: None, .. }) = conditions.consent {
+                    let warning = "The page shows no consent dialog of a known manager, or none that one \
+                                   click answers; it was measured without an answer.";
+                    bundle.warnings.push(warning.to_owned());
+                }
                 progress(VisitEvent::PhaseStarted(Phase::Judging));
                 judge(bundle, conditions).await
             }

@@ -80,6 +80,7 @@ pub(crate) fn resolve<'a>(
             .as_ref()
             .map(|state| Box::new(state.names())),
         steps: order.options.steps.titles(),
+        consent: order.options.consent.conditions(),
     };
     Ok(ResolvedOrder {
         device,

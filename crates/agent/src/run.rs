@@ -182,7 +182,7 @@ impl Slot {
                 let phase = Phase::Loading;
                 self.work.report_progress(job, phase, visit, Some(url));
             }
-            VisitEvent::StepEnded(_) => {}
+            VisitEvent::StepEnded(_) | VisitEvent::ConsentEnded { .. } => {}
         };
         // Log lines from below, for instance from the link, then name the audit.
         let span = tracing::info_span!("visiting", audit = %job.attempt.tracking_id);

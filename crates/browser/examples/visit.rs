@@ -51,7 +51,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let bundle = visit(browser, &plan, &|step| match step {
         VisitEvent::PhaseStarted(phase) => println!("phase      {}", phase.as_str()),
         VisitEvent::DocumentLoaded(url) => println!("document   {url}"),
-        VisitEvent::StepEnded(_) => {}
+        VisitEvent::StepEnded(_) | VisitEvent::ConsentEnded { .. } => {}
     })
     .await?;
     println!("total      {} ms", started.elapsed().as_millis());

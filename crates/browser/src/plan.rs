@@ -2,7 +2,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use plumbline_catalog::Device;
-use plumbline_seam::{Expectation, Steps, VisitState};
+use plumbline_seam::{Consent, Expectation, Steps, VisitState};
 
 use crate::{BrowserVersion, Throttle, steps};
 
@@ -43,6 +43,8 @@ pub struct VisitPlan {
     pub expect: Option<Box<Expectation>>,
     /// Steps that are performed before the visit, in its profile.
     pub steps: Steps,
+    /// The choice in the consent dialog of the page, after the steps.
+    pub consent: Consent,
     /// How the browser reaches the internet while the steps are performed. A browser that was not
     /// started with [`crate::LaunchOptions::only_through_proxy`] uses `network` instead.
     pub steps_network: NetworkPath,
@@ -64,17 +66,23 @@ impl VisitPlan {
             state: None,
             expect: None,
             steps: Steps::default(),
+            consent: Consent::None,
             steps_network: NetworkPath::Direct,
         }
     }
 
     /// Returns the maximum duration of everything that is done before the visit.
     pub fn steps_deadline(&self) -> Duration {
-        if self.steps.is_empty() {
-            Duration::ZERO
-        } else {
+        if self.has_steps() {
             steps::DEADLINE
+        } else {
+            Duration::ZERO
         }
+    }
+
+    /// Returns whether something is done before the visit.
+    pub(crate) fn has_steps(&self) -> bool {
+        !self.steps.is_empty() || !self.consent.is_none()
     }
 
     /// Returns the user agent that is sent by a browser of this version.

@@ -84,6 +84,7 @@ pub fn resolve(args: StateArgs, allow_error_status: bool) -> Result<VisitOptions
     if let Some(path) = &args.steps {
         options.steps = Steps::parse(read_file(path)?).map_err(invalid)?;
     }
+    options.consent = args.consent.unwrap_or(options.consent);
     options.validate().map_err(invalid)?;
     Ok(options)
 }

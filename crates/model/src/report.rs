@@ -109,6 +109,58 @@ pub struct Conditions {
     /// The titles of the steps before the visit, without the values that they filled in.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<String>,
+    /// The answer to the page's consent dialog; `None` if it was left alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub consent: Option<ConsentConditions>,
+}
+
+/// The answer to a page's consent dialog before the visit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConsentConditions {
+    pub choice: Consent,
+    /// The consent manager whose dialog was answered; `None` if there was no dialog of a known one.
+    #[serde(default)]
+    pub manager: Option<String>,
+}
+
+/// A choice in the consent dialog of a page.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Consent {
+    /// The dialog is left alone.
+    #[default]
+    None,
+    Accept,
+    Reject,
+}
+
+impl Consent {
+    pub const ALL: [Self; 3] = [Self::None, Self::Accept, Self::Reject];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Accept => "accept",
+            Self::Reject => "reject",
+        }
+    }
+
+    /// Returns the choice with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|choice| choice.as_str() == name)
+    }
+
+    pub fn is_none(&self) -> bool {
+        *self == Self::None
+    }
+
+    /// Returns the conditions of a visit with this choice, before its dialog is looked for.
+    pub fn conditions(self) -> Option<ConsentConditions> {
+        (!self.is_none()).then_some(ConsentConditions {
+            choice: self,
+            manager: None,
+        })
+    }
 }
 
 /// The names of what was seeded into the profile of a visit. Values are never part of a report.

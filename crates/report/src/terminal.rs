@@ -276,6 +276,7 @@ mod tests {
             },
             state: None,
             steps: Vec::new(),
+            consent: None,
         };
         let failure = Failure::new(FailureCode::NoPaint, "Nothing was painted.");
         Report::failed("https://example.com/", conditions, failure)

@@ -43,6 +43,7 @@ fn conditions(name: &str) -> Conditions {
         cpu: CpuConditions::default(),
         state: None,
         steps: Vec::new(),
+        consent: None,
     }
 }
 

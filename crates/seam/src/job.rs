@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use plumbline_bundle::Encoding;
+use plumbline_model::report::Consent;
 use serde::{Deserialize, Serialize};
 
 use crate::{Expectation, Steps, VisitState};
@@ -38,6 +39,9 @@ pub struct VisitOptions {
     /// Steps that are performed before each visit, in its profile.
     #[serde(default, skip_serializing_if = "Steps::is_empty")]
     pub steps: Steps,
+    /// The choice in the consent dialog of the page, before each visit.
+    #[serde(default, skip_serializing_if = "Consent::is_none")]
+    pub consent: Consent,
 }
 
 impl VisitOptions {
@@ -50,10 +54,10 @@ impl VisitOptions {
         self.state.is_some() || self.expect.is_some()
     }
 
-    /// Returns whether the visit is preceded by steps. An agent that does not know them would
-    /// measure another page.
+    /// Returns whether the visit is preceded by steps or by an answer to a consent dialog. An agent
+    /// that does not know them would measure another page.
     pub fn need_steps(&self) -> bool {
-        !self.steps.is_empty()
+        !self.steps.is_empty() || !self.consent.is_none()
     }
 
     /// Returns the options with names only, as they are stored when the audit has ended.

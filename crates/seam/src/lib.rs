@@ -25,6 +25,8 @@ mod work;
 use plumbline_bundle::Phase;
 use serde::{Deserialize, Serialize};
 
+pub use plumbline_model::report::Consent;
+
 pub use job::{Attempt, Job, LeaseState, Order, ReturnReason, VisitOptions};
 pub use page_url::with_scheme;
 pub use progress::{VisitNumber, VisitReason};

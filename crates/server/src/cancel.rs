@@ -139,6 +139,7 @@ fn requested_conditions(order: &Order, catalog: &Catalog) -> Conditions {
             .as_ref()
             .map(|state| Box::new(state.names())),
         steps: order.options.steps.titles(),
+        consent: order.options.consent.conditions(),
     }
 }
 

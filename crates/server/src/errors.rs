@@ -48,6 +48,7 @@ pub(crate) const CODES: &[(u16, &[&str])] = &[
             "INVALID_STATE",
             "INVALID_EXPECTATION",
             "INVALID_STEPS",
+            "INVALID_CONSENT",
             "INVALID_BATCH",
         ],
     ),
@@ -149,6 +150,8 @@ pub(crate) enum Failure {
     InvalidExpectation(InvalidValue),
     #[error("Invalid Steps")]
     InvalidSteps(InvalidValue),
+    #[error("Invalid Consent")]
+    InvalidConsent(InvalidValue),
     /// The batch has no audits, or more than are allowed.
     #[error("Invalid Batch")]
     InvalidBatch(InvalidValue),
@@ -232,6 +235,7 @@ impl Failure {
             | Self::InvalidState(value)
             | Self::InvalidExpectation(value)
             | Self::InvalidSteps(value)
+            | Self::InvalidConsent(value)
             | Self::InvalidBatch(value) => Some(value),
             _ => None,
         };
@@ -275,6 +279,7 @@ impl Failure {
             Self::InvalidState(_) => "INVALID_STATE",
             Self::InvalidExpectation(_) => "INVALID_EXPECTATION",
             Self::InvalidSteps(_) => "INVALID_STEPS",
+            Self::InvalidConsent(_) => "INVALID_CONSENT",
             Self::InvalidBatch(_) => "INVALID_BATCH",
             Self::InvalidParameter(_) => "INVALID_PARAMETER",
             Self::UnknownParameter { .. } => "UNKNOWN_PARAMETER",
@@ -319,6 +324,7 @@ impl Failure {
             | Self::InvalidState(_)
             | Self::InvalidExpectation(_)
             | Self::InvalidSteps(_)
+            | Self::InvalidConsent(_)
             | Self::InvalidBatch(_) => StatusCode::NOT_ACCEPTABLE,
             Self::InvalidParameter(_)
             | Self::UnknownParameter { .. }

@@ -106,7 +106,31 @@ fn json_escaped(text: &str) -> Vec<String> {
         escaped,
     ];
     forms.dedup();
+    let beyond_ascii: Vec<String> = forms
+        .iter()
+        .filter(|form| !form.is_ascii())
+        .flat_map(|form| {
+            let lower_case = unicode_escaped(form, |unit| format!("\\u{unit:04x}"));
+            let upper_case = unicode_escaped(form, |unit| format!("\\u{unit:04X}"));
+            [lower_case, upper_case]
+        })
+        .collect();
+    forms.extend(beyond_ascii);
     forms
+}
+
+/// Returns a text with escapes for all characters beyond ASCII, as traces of Chromium have them.
+fn unicode_escaped(text: &str, escape: impl Fn(u16) -> String) -> String {
+    let mut escaped = String::new();
+    for c in text.chars() {
+        if c.is_ascii() {
+            escaped.push(c);
+        } else {
+            let mut units = [0; 2];
+            escaped.extend(c.encode_utf16(&mut units).iter().map(|unit| escape(*unit)));
+        }
+    }
+    escaped
 }
 
 fn percent_encoded(text: &str, unreserved: &str) -> String {

@@ -35,8 +35,8 @@ pub(super) struct Elements {
 }
 
 /// A document in which elements are searched for.
-struct Scope {
-    document: Object,
+pub(super) struct Scope {
+    pub(super) document: Object,
     frames: Vec<Object>,
 }
 
@@ -163,7 +163,7 @@ impl Runner<'_> {
     }
 
     /// Returns the document of the page, or of a frame in it.
-    async fn scope(
+    pub(super) async fn scope(
         &mut self,
         frame: &[u32],
         deadline: Instant,

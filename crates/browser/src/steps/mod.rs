@@ -4,6 +4,7 @@
 //! is removed: the HTTP cache, service workers and their caches, the history of the tab and,
 //! because the visit has a proxy of its own, all connections.
 
+mod consent;
 mod element;
 mod error;
 mod input;
@@ -27,8 +28,9 @@ use crate::visit::{Observer, expectation};
 use error::StepError;
 use input::Keyboard;
 
-/// Maximum duration of all steps together, including the removal of caches.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(150);
+/// Maximum duration of all steps together, with the answer to a consent dialog and the removal of
+/// caches.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(240);
 /// Maximum duration of the steps.
 const STEPS_DEADLINE: Duration = Duration::from_secs(120);
 /// Maximum time to wait for the load event of a document. The next step waits for its element.
@@ -74,7 +76,7 @@ pub(crate) async fn perform(
         screenshot_chars: 0,
     };
     let steps = &plan.steps.0;
-    if starts_on_page(steps) {
+    if !steps.is_empty() && starts_on_page(steps) {
         let step = Step::goto(&plan.url);
         let place = "Opening the page for the first step".to_owned();
         runner.run(&step, place, plan, observer).await?;
@@ -82,6 +84,9 @@ pub(crate) async fn perform(
     for (index, step) in steps.iter().enumerate() {
         let place = format!("Step {} of {} ({})", index + 1, steps.len(), step.title());
         runner.run(step, place, plan, observer).await?;
+    }
+    if !plan.consent.is_none() {
+        runner.answer_consent(plan, observer).await?;
     }
     let mut page = runner.page;
     waiting::until_idle(&mut page, Instant::now() + SETTLE_DEADLINE).await?;

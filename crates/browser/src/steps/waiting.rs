@@ -76,11 +76,16 @@ pub(super) async fn until_navigated(
     until_started_navigation_ends(page, deadline).await
 }
 
+/// Returns whether the page is loaded and its network is idle.
+pub(super) fn is_idle(page: &Page<'_>) -> bool {
+    let idle_at = page.loading.idle_at(IDLE);
+    idle_at.is_some_and(|at| page.clock.now() >= at)
+}
+
 /// Waits until the page is loaded and its network is idle. Returns whether it was in time.
 pub(super) async fn until_idle(page: &mut Page<'_>, deadline: Instant) -> Result<bool, VisitError> {
     loop {
-        let idle_at = page.loading.idle_at(IDLE);
-        if idle_at.is_some_and(|at| page.clock.now() >= at) {
+        if is_idle(page) {
             return Ok(true);
         }
         if !next_check(page, deadline).await? {

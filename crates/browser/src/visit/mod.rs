@@ -75,10 +75,10 @@ async fn perform(
         let reason = "the browser does not see its clock".to_owned();
         return Err(VisitError::Fault(reason));
     }
-    let tab = if plan.steps.is_empty() {
-        None
-    } else {
+    let tab = if plan.has_steps() {
         Some(steps::perform(browser, plan, observer).await?)
+    } else {
+        None
     };
     // The clock of a browser that waited for its visit may differ from the system's.
     browser.clock.set_wall_clock();
@@ -245,6 +245,8 @@ pub enum VisitEvent<'a> {
     /// A step before the visit was performed or failed, or the measured page was not the expected
     /// one.
     StepEnded(&'a StepRecord),
+    /// The consent dialog of the page was answered, if there was one of a known manager.
+    ConsentEnded { manager: Option<&'a str> },
 }
 
 /// Reports each phase to the observer and measures its duration.

@@ -5,6 +5,7 @@
 )]
 
 mod agentic;
+mod consent;
 mod emulation;
 mod evidence;
 mod life;

@@ -22,7 +22,7 @@ async fn a_visit_returns_trace_log_and_screenshot() {
     let observer = |event: VisitEvent<'_>| match event {
         VisitEvent::PhaseStarted(phase) => phases.lock().unwrap().push(phase),
         VisitEvent::DocumentLoaded(url) => documents.lock().unwrap().push(url.to_owned()),
-        VisitEvent::StepEnded(_) => {}
+        VisitEvent::StepEnded(_) | VisitEvent::ConsentEnded { .. } => {}
     };
     let bundle = visit(bed.browser().await, &plan, &observer).await.unwrap();
 

@@ -16,6 +16,7 @@ pub(crate) fn plan_with(url: String, options: Value) -> VisitPlan {
         state: options.state,
         expect: options.expect,
         steps: options.steps,
+        consent: options.consent,
         ..plan(url)
     }
 }

@@ -2,12 +2,14 @@
 
 use std::path::PathBuf;
 
+use plumbline_model::report::Consent;
+
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Signed in, consented")]
 pub struct StateArgs {
-    /// Read the members `state`, `expect` and `steps` of the API from this file (JSON, or TOML if
-    /// its name ends with .toml); other flags add to it. Other users of this machine can see the
-    /// values of flags: prefer the file
+    /// Read the members `state`, `expect`, `steps` and `consent` of the API from this file (JSON,
+    /// or TOML if its name ends with .toml); other flags add to it. Other users of this machine can
+    /// see the values of flags: prefer the file
     #[arg(long, value_name = "FILE")]
     pub state: Option<PathBuf>,
     /// Set a cookie for the host of the URL; repeatable
@@ -45,6 +47,9 @@ pub struct StateArgs {
     /// Recorder in Chrome DevTools (JSON, or TOML if its name ends with .toml)
     #[arg(long, value_name = "FILE")]
     pub steps: Option<PathBuf>,
+    /// Answer the page's consent dialog before the visit: none, accept or reject [default: none]
+    #[arg(long, value_name = "CHOICE", value_parser = consent)]
+    pub consent: Option<Consent>,
     /// Measure the page only if an element matches this CSS selector; otherwise exit code 1
     #[arg(long, value_name = "SELECTOR")]
     pub expect_selector: Option<String>,
@@ -57,4 +62,8 @@ pub struct StateArgs {
     /// Measure the page only if it has a cookie with this name
     #[arg(long, value_name = "NAME")]
     pub expect_cookie: Option<String>,
+}
+
+fn consent(name: &str) -> Result<Consent, &'static str> {
+    Consent::from_name(name).ok_or("the consent is none, accept or reject")
 }

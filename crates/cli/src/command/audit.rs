@@ -47,7 +47,7 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
                 }
             }
             VisitEvent::DocumentLoaded(url) => field.arrived(TRACKING_ID, &order.device, url),
-            VisitEvent::StepEnded(_) => {}
+            VisitEvent::StepEnded(_) | VisitEvent::ConsentEnded { .. } => {}
         };
         let audited = if args.runs == 1 {
             auditor.audit(&order, &observe).await

@@ -1,8 +1,8 @@
 //! The conditions under which a page was loaded, as rows of a table.
 
 use plumbline_model::report::{
-    CpuEmulationMethod, LocationConditions, LocationMode, NetworkConditions, NetworkIsolation,
-    Report, StateNames,
+    ConsentConditions, CpuEmulationMethod, LocationConditions, LocationMode, NetworkConditions,
+    NetworkIsolation, Report, StateNames,
 };
 use plumbline_model::runs::Runs;
 
@@ -91,6 +91,9 @@ pub(super) fn rows(report: &Report, made_at_ms: Option<i64>) -> Vec<(&'static st
     if !conditions.steps.is_empty() {
         rows.push(("Steps before the visit", conditions.steps.join("; ")));
     }
+    if let Some(consent) = &conditions.consent {
+        rows.push(("Consent", consent_text(consent)));
+    }
     if let Some(contention) = cpu.contention {
         rows.push((
             "CPU contention",
@@ -177,6 +180,15 @@ fn location_text(location: &LocationConditions) -> String {
                 location.added_rtt_ms
             )
         }
+    }
+}
+
+/// Describes the answer to the page's consent dialog.
+fn consent_text(consent: &ConsentConditions) -> String {
+    let choice = consent.choice.as_str();
+    match &consent.manager {
+        Some(manager) => format!("{choice}, in the dialog of {manager}"),
+        None => format!("{choice}, but there was no dialog of a known consent manager"),
     }
 }
 

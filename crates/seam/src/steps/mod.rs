@@ -318,10 +318,27 @@ impl<'de> Deserialize<'de> for Decimal {
 impl Step {
     /// Creates a step that opens a URL.
     pub fn goto(url: &str) -> Self {
+        let url = url.to_owned();
+        Self::new(Action::Goto { url })
+    }
+
+    /// Creates a step that clicks an element in a frame of the page.
+    pub fn click(selectors: Selectors, frame: Vec<u32>) -> Self {
+        let click = Click {
+            selectors,
+            button: MouseButton::default(),
+            offset_x: None,
+            offset_y: None,
+        };
         Self {
-            action: Action::Goto {
-                url: url.to_owned(),
-            },
+            frame,
+            ..Self::new(Action::Click(click))
+        }
+    }
+
+    fn new(action: Action) -> Self {
+        Self {
+            action,
             frame: Vec::new(),
             target: None,
             timeout_ms: None,

@@ -65,6 +65,8 @@ pub(crate) struct AuditRequest {
     expect: Option<Parsed<Expectation>>,
     #[serde(default, deserialize_with = "visit_options::parsed_steps")]
     steps: Option<Parsed<Steps, InvalidOption>>,
+    #[serde(default, deserialize_with = "text")]
+    consent: Option<String>,
 }
 
 /// The body of a batch, before validation.
@@ -91,6 +93,8 @@ pub(crate) struct BatchRequest {
     expect: Option<Parsed<Expectation>>,
     #[serde(default, deserialize_with = "visit_options::parsed_steps")]
     steps: Option<Parsed<Steps, InvalidOption>>,
+    #[serde(default, deserialize_with = "text")]
+    consent: Option<String>,
 }
 
 /// The body of a request to share a report, before validation.
@@ -130,6 +134,7 @@ impl From<Order> for AuditRequest {
             state: order.options.state.map(|state| Parsed(Ok(*state))),
             expect: order.options.expect.map(|expect| Parsed(Ok(*expect))),
             steps: Some(Parsed(Ok(order.options.steps))),
+            consent: Some(order.options.consent.as_str().to_owned()),
         }
     }
 }
@@ -164,6 +169,7 @@ impl AuditRequest {
                 state: self.state,
                 expect: self.expect,
                 steps: self.steps,
+                consent: self.consent,
             })?,
         };
         Ok(ValidStart {
@@ -217,6 +223,7 @@ impl BatchRequest {
             state: self.state,
             expect: self.expect,
             steps: self.steps,
+            consent: self.consent,
         })?;
         let mut orders = Vec::with_capacity(count);
         for url in &self.urls {

@@ -1,6 +1,8 @@
 //! Reads the options of a visit from the body of a start or batch.
 
-use plumbline_seam::{Expectation, InvalidOption, Steps, VisitOptions, VisitState, without_value};
+use plumbline_seam::{
+    Consent, Expectation, InvalidOption, Steps, VisitOptions, VisitState, without_value,
+};
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::Value;
 
@@ -19,6 +21,7 @@ pub(crate) struct RequestedOptions {
     pub(crate) state: Option<Parsed<VisitState>>,
     pub(crate) expect: Option<Parsed<Expectation>>,
     pub(crate) steps: Option<Parsed<Steps, InvalidOption>>,
+    pub(crate) consent: Option<String>,
 }
 
 const NULL: &str = "A member is null. Leave it out instead.";
@@ -91,11 +94,20 @@ pub(crate) fn validated(requested: RequestedOptions) -> Result<VisitOptions, Fai
         state: (state != VisitState::default()).then(|| Box::new(state)),
         expect: (expect != Expectation::default()).then(|| Box::new(expect)),
         steps: steps.map_err(failure)?,
+        consent: parse_consent(requested.consent.as_deref())?,
     };
     match options.validate() {
         Ok(()) => Ok(options),
         Err(error) => Err(failure(error)),
     }
+}
+
+fn parse_consent(name: Option<&str>) -> Result<Consent, Failure> {
+    let consent = name.map_or(Some(Consent::None), Consent::from_name);
+    consent.ok_or_else(|| {
+        let reason = "The consent is none, accept or reject.";
+        Failure::InvalidConsent(InvalidValue::new("consent", reason))
+    })
 }
 
 fn failure(error: InvalidOption) -> Failure {

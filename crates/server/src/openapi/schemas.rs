@@ -44,6 +44,7 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
         "Expectation": visit_options::expectation(),
         "Steps": visit_options::steps(),
         "Step": visit_options::step(),
+        "Consent": visit_options::consent(),
         "Webhook": {
             "$ref": "#/components/schemas/Url",
             "description": "Receives a request when the audit is completed; see Webhooks.",
@@ -92,6 +93,7 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
                 "state": reference("VisitState"),
                 "expect": reference("Expectation"),
                 "steps": reference("Steps"),
+                "consent": reference("Consent"),
                 "webhook": reference("Webhook"),
                 "labels": reference("Labels"),
             },
@@ -114,6 +116,7 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
                 "state": reference("VisitState"),
                 "expect": reference("Expectation"),
                 "steps": reference("Steps"),
+                "consent": reference("Consent"),
                 "webhook": reference("Webhook"),
                 "labels": reference("Labels"),
             },

@@ -183,3 +183,12 @@ pub(super) fn step() -> Value {
         },
     })
 }
+
+pub(super) fn consent() -> Value {
+    json!({
+        "type": "string", "enum": ["none", "accept", "reject"], "default": "none",
+        "description": "The choice in the page's consent dialog. Before each visit, and after the steps, the page is opened \
+                        and the button of a known consent manager is clicked; the visit is cold, as after steps. The \
+                        report names the manager (`conditions.consent`), or says that there was no known dialog.",
+    })
+}

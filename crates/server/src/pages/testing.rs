@@ -66,6 +66,7 @@ pub(super) fn report(text: &str) -> Report {
         cpu: CpuConditions::default(),
         state: None,
         steps: Vec::new(),
+        consent: None,
     };
     Report {
         error: None,

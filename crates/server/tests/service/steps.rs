@@ -104,3 +104,24 @@ async fn an_earlier_agent_gets_no_audit_whose_steps_it_would_not_perform() {
         (&json!(false), &steps())
     );
 }
+
+#[tokio::test]
+async fn consent_reaches_the_agent_and_other_choices_are_refused() {
+    let rig = Rig::new().await;
+    let with = |consent: Value| {
+        let mut body = order();
+        body["consent"] = consent;
+        body
+    };
+    rig.start_with(&with(json!("reject"))).await;
+    let options = rig.lease().await.order.options;
+    assert_eq!(
+        serde_json::to_value(&options).unwrap(),
+        json!({ "consent": "reject" })
+    );
+    rig.start_with(&with(json!("none"))).await;
+    assert!(rig.lease().await.order.options.is_default());
+    let reply = rig.send(&start(&rig.key, &with(json!("all")))).await;
+    assert_eq!(reply.status, 406);
+    assert_eq!(reply.whole_json()["code"], "INVALID_CONSENT");
+}

@@ -9,7 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use plumbline_catalog::{Catalog, FormFactor, NetworkKind};
-use plumbline_seam::{Order, VisitOptions, with_scheme};
+use plumbline_seam::{Consent, Order, VisitOptions, with_scheme};
 
 use super::audit_list::{AuditRow, PastAudit, audit_rows};
 use super::cookies::Cookies;
@@ -56,6 +56,7 @@ struct StartForm {
     /// The number of runs, as it was typed.
     runs: String,
     quick: bool,
+    consent: Consent,
 }
 
 /// Choices of a list that are shown under one heading.
@@ -195,6 +196,7 @@ fn last_choice(service: &SharedState, headers: &HeaderMap) -> StartForm {
         location: pick(&|id| catalog.location(id).is_some(), "us-tx"),
         runs: "1".to_owned(),
         quick: false,
+        consent: Consent::None,
     }
 }
 
@@ -212,6 +214,7 @@ pub(crate) async fn start(
         location: fields.take("location"),
         runs: fields.take("runs"),
         quick: fields.take("quick") == "true",
+        consent: Consent::from_name(&fields.take("consent")).unwrap_or_default(),
     };
     if let Some(preset) = service.app.catalog.preset(&fields.take("preset")) {
         form.device = preset.device.to_owned();
@@ -255,6 +258,7 @@ async fn accept(
         location: form.location.clone(),
         options: VisitOptions {
             quick: form.quick,
+            consent: form.consent,
             ..VisitOptions::default()
         },
     });
@@ -341,6 +345,7 @@ mod tests {
                 location: EVIL.to_owned(),
                 runs: EVIL.to_owned(),
                 quick: true,
+                consent: Consent::None,
             },
             credits: 1,
             past: audit_rows(&[past]),
