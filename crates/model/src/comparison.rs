@@ -47,7 +47,7 @@ const fn test(pairs: usize, t: f64, t_of_interval: f64) -> Test {
 struct Compared {
     name: &'static str,
     scale: Scale,
-    /// The difference below which two pages count as equal, as a fraction or in units of the figure.
+    /// The difference below which two pages count as equal: a fraction, or in units of the figure.
     negligible: f64,
     higher_is_better: bool,
 }
@@ -55,9 +55,9 @@ struct Compared {
 /// The way in which a difference is expressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scale {
-    /// As a fraction of the first page's value.
+    /// A fraction of the first page's value.
     Relative,
-    /// In units of the figure, which may be 0.
+    /// A number of units of the figure, which may be 0.
     Absolute,
 }
 

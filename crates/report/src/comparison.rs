@@ -26,7 +26,7 @@ pub struct ComparedPages {
     pub made_at: String,
     #[serde(flatten)]
     pub comparison: Comparison,
-    /// What was loaded and done on each page, in the last pair of visits.
+    /// The requests and the work of each page, in the last pair of visits.
     pub evidence: Vec<EvidenceRow>,
 }
 
@@ -49,7 +49,7 @@ pub enum ComparisonFormat {
     Junit,
 }
 
-/// Returns what was loaded and done on two pages.
+/// Returns the requests and the work of two pages.
 pub fn evidence(media: [&ReportMedia; 2]) -> Vec<EvidenceRow> {
     let row = |name, of: &dyn Fn(&ReportMedia) -> f64, text: fn(f64) -> String| {
         let values = media.map(of);

@@ -6,9 +6,6 @@ use plumbline_trace::Resource;
 use super::to_us;
 use crate::replay::{Graph, GraphNode};
 
-/// The longest pause between two tasks of a busy main thread.
-const MAX_PAUSE_US: f64 = 5_000.0;
-
 /// The shortest step that is kept.
 const MIN_STEP_MS: f64 = 0.5;
 
@@ -19,7 +16,7 @@ const MAX_STEPS: usize = 40;
 /// one ends; together they last until the paint. `image` is the request of the painted image.
 ///
 /// A request or task is preceded by the one that it waited for last: a dependency, or the task that
-/// kept the main thread busy until it began.
+/// kept the main thread busy before it.
 pub(super) fn critical_path(
     graph: &Graph,
     resources: &[Resource],
@@ -109,10 +106,7 @@ fn predecessor(graph: &Graph, tasks_by_end: &[usize], at: usize) -> Option<usize
     }
     let ended = tasks_by_end.partition_point(|at| graph.nodes[*at].end_us <= node.start_us);
     let previous = ended.checked_sub(1).map(|index| tasks_by_end[index]);
-    let busy_until = previous.filter(|at| {
-        let previous = &graph.nodes[*at];
-        is_earlier(previous) && node.start_us - previous.end_us <= MAX_PAUSE_US
-    });
+    let busy_until = previous.filter(|at| is_earlier(&graph.nodes[*at]));
     need.into_iter().chain(busy_until).max_by(ends_later)
 }
 
