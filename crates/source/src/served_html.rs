@@ -16,7 +16,7 @@ const VISIBLE: [&str; 11] = [
 /// sheets may hide a part of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServedContent {
-    /// The beginning of the text, with single spaces.
+    /// The beginning of the text, with single spaces, also where there is only a tag.
     pub text: String,
     /// Whether the text is longer.
     pub is_cut: bool,
@@ -193,7 +193,7 @@ mod tests {
         is("<p>text<script>never closed <p>no", "text", 0);
         is("<p>text<!-- never closed <p>no", "text", 0);
         is("<p title=\"never closed>no", "", 0);
-        is("</>a</ p>b<?php ?>c", "abc", 0);
+        is("</>a</ p>b<?php ?>c", "a b c", 0);
         is("<script>'</scrip'</SCRIPT >yes", "yes", 0);
     }
 

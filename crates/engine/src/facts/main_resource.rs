@@ -54,7 +54,7 @@ pub struct DocumentStart {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServedContent {
-    /// The beginning of the text, with single spaces.
+    /// The beginning of the text, with single spaces, also where there is only a tag.
     pub text: String,
     /// Whether the text is longer.
     pub is_cut: bool,
@@ -72,12 +72,35 @@ impl ServedContent {
     pub fn may_contain(&self, text: &str) -> bool {
         /// Longer labels of elements may be cut, or consist of several texts.
         const COMPARED_CHARS: usize = 30;
-        let words: Vec<&str> = text.split_whitespace().collect();
-        let beginning: String = words.join(" ").chars().take(COMPARED_CHARS).collect();
-        self.is_cut || self.text.contains(beginning.trim_end_matches('…'))
+        let letters = |text: &str| -> String { text.split_whitespace().collect() };
+        let beginning: String = letters(text.trim_end_matches('…'))
+            .chars()
+            .take(COMPARED_CHARS)
+            .collect();
+        self.is_cut || letters(&self.text).contains(&beginning)
     }
 }
 
 impl ArtifactFact for DocumentStart {
     const NAME: &'static str = "main-document";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_found_whatever_its_markup_is() {
+        let content = |text: &str, is_cut: bool| ServedContent {
+            text: text.to_owned(),
+            is_cut,
+            elements: 0,
+        };
+        // As served: `<b>Hello</b>, world!`
+        let served = content("Menu Hello , world! Imprint", false);
+        assert!(served.may_contain("Hello, world!"));
+        assert!(served.may_contain("Hello, wo…"));
+        assert!(!served.may_contain("Goodbye"));
+        assert!(content("Menu", true).may_contain("Goodbye"));
+    }
 }
