@@ -28,10 +28,11 @@ run: build
 	$(PLUMBLINE) serve --data data --create-key 100
 
 # `cargo test` also builds the program, for its integration tests. `cargo build` would select other features of some
-# dependencies (`tokio/test-util` among them) and compile almost everything a second time.
+# dependencies (`tokio/test-util` among them) and compile almost everything a second time. Tests with a browser mostly
+# wait, so that three of them fit on two cores.
 test:
 	@tools/setup test
-	cargo test --workspace --locked
+	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-3} cargo test --workspace --locked
 	tools/schema $${CARGO_TARGET_DIR:-target}/debug/plumbline
 
 lint:

@@ -1,6 +1,6 @@
 //! Reads and checks steps. The reason of an error never contains a value that is filled in.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{
     Action, Assertion, Condition, KeyDefinition, KeyPress, Selectors, Step, Steps, Viewport,
@@ -58,7 +58,10 @@ impl Steps {
         let (steps, timeout) = match value {
             Value::Array(steps) => (steps, None),
             Value::Object(mut recording) => match recording.remove("steps") {
-                Some(Value::Array(steps)) => (steps, recording.remove("timeout")),
+                Some(Value::Array(steps)) => {
+                    check_recording(&recording)?;
+                    (steps, recording.remove("timeout"))
+                }
                 _ => return Err(invalid("A recording has a member `steps` that is a list.")),
             },
             _ => return Err(invalid("It must be a list of steps, or a recording.")),
@@ -92,6 +95,27 @@ impl Steps {
         }
         Ok(())
     }
+}
+
+/// Checks the members of a recording besides its steps.
+fn check_recording(recording: &Map<String, Value>) -> Result<(), InvalidOption> {
+    if recording
+        .get("title")
+        .is_some_and(|title| !title.is_string())
+    {
+        return Err(invalid("The `title` of a recording is a text."));
+    }
+    let limits = 1..=u64::from(MAX_TIMEOUT_MS);
+    let is_valid = |timeout: &Value| timeout.as_u64().is_some_and(|ms| limits.contains(&ms));
+    if recording
+        .get("timeout")
+        .is_some_and(|timeout| !is_valid(timeout))
+    {
+        return Err(invalid(format!(
+            "`timeout` is between 1 and {MAX_TIMEOUT_MS} ms."
+        )));
+    }
+    Ok(())
 }
 
 fn invalid(reason: impl Into<String>) -> InvalidOption {

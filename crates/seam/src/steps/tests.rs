@@ -102,6 +102,23 @@ fn the_time_limit_of_a_recording_is_that_of_its_steps() {
 }
 
 #[test]
+fn the_members_of_a_recording_are_checked_even_without_steps() {
+    for (member, value) in [
+        ("title", json!({})),
+        ("timeout", json!(0)),
+        ("timeout", json!(60_001)),
+        ("timeout", json!("1")),
+        ("steps", json!({})),
+    ] {
+        let mut recording = json!({ "title": "Sign in", "timeout": 1000, "steps": [] });
+        assert!(Steps::parse(recording.clone()).is_ok());
+        recording[member] = value.clone();
+        let error = Steps::parse(recording).unwrap_err();
+        assert!(error.reason.contains(member), "{member} {value}: {error:?}");
+    }
+}
+
+#[test]
 fn a_step_that_cannot_be_performed_is_named_and_its_value_is_not() {
     let click = |member: &str, value: Value| {
         let mut step = json!({ "type": "click", "selector": "#a", "value": "canary" });
