@@ -52,7 +52,6 @@ const NOT_OPENED: &[&str] = &["BLOCKED_TARGET", "NOT_HTML"];
 /// A page that allocates memory until its process or its browser is terminated.
 const OUT_OF_MEMORY: &[&str] = &[
     MEASURED,
-    "NO_PAINT",
     "PAGE_CRASHED",
     "PAGE_HUNG",
     "TOO_LARGE",
@@ -193,7 +192,7 @@ pub const CASES: &[Case] = &[
     case("css-filters.html", TOO_MUCH_TO_PAINT),
     case("svg-laughs.html", OUT_OF_MEMORY),
     case("svg-filters.html", TOO_MUCH_TO_PAINT),
-    case("images-giant.html", OUT_OF_MEMORY),
+    case("images-giant.html", TOO_MUCH_TO_PAINT),
     case("fonts-hostile.html", &[MEASURED, "TOO_LARGE"]),
     case("webgl.html", OUT_OF_MEMORY),
     case("webgpu.html", OUT_OF_MEMORY),
