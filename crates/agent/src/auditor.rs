@@ -182,7 +182,7 @@ impl Auditor {
         let mut browser = self.browsers.take().await.map_err(AuditFault::of)?;
         browser.wait_for_turn(choice.throttle).await;
         let clock = Arc::clone(browser.clock());
-        let steps_link = if options.need_steps() {
+        let steps_link = if options.need_steps() || options.need_warm_cache() {
             let config = LinkConfig::new(LineProfile::UNLIMITED, Arc::clone(&self.guard));
             Some(Link::open(config).await.map_err(AuditFault::of)?)
         } else {
@@ -200,6 +200,7 @@ impl Auditor {
             expect: options.expect.clone(),
             steps: options.steps.clone(),
             consent: options.consent,
+            view: options.view.clone(),
             steps_network: match &steps_link {
                 Some(link) => NetworkPath::Proxy(link.address()),
                 None => NetworkPath::Direct,

@@ -81,6 +81,7 @@ pub(crate) fn resolve<'a>(
             .map(|state| Box::new(state.names())),
         steps: order.options.steps.titles(),
         consent: order.options.consent.conditions(),
+        view: order.options.view.clone(),
     };
     Ok(ResolvedOrder {
         device,

@@ -2,7 +2,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use plumbline_catalog::Device;
-use plumbline_seam::{Consent, Expectation, Steps, VisitState};
+use plumbline_seam::{Consent, Expectation, Steps, View, VisitState};
 
 use crate::{BrowserVersion, Throttle, steps};
 
@@ -45,6 +45,8 @@ pub struct VisitPlan {
     pub steps: Steps,
     /// The choice in the consent dialog of the page, after the steps.
     pub consent: Consent,
+    /// The content of the browser's cache before the visit.
+    pub view: View,
     /// How the browser reaches the internet while the steps are performed. A browser that was not
     /// started with [`crate::LaunchOptions::only_through_proxy`] uses `network` instead.
     pub steps_network: NetworkPath,
@@ -67,6 +69,7 @@ impl VisitPlan {
             expect: None,
             steps: Steps::default(),
             consent: Consent::None,
+            view: View::First,
             steps_network: NetworkPath::Direct,
         }
     }
@@ -82,7 +85,7 @@ impl VisitPlan {
 
     /// Returns whether something is done before the visit.
     pub(crate) fn has_steps(&self) -> bool {
-        !self.steps.is_empty() || !self.consent.is_none()
+        !self.steps.is_empty() || !self.consent.is_none() || !self.view.is_first()
     }
 
     /// Returns the user agent that is sent by a browser of this version.

@@ -85,6 +85,7 @@ pub fn resolve(args: StateArgs, allow_error_status: bool) -> Result<VisitOptions
         options.steps = Steps::parse(read_file(path)?).map_err(invalid)?;
     }
     options.consent = args.consent.unwrap_or(options.consent);
+    options.view = args.view.unwrap_or(options.view);
     options.validate().map_err(invalid)?;
     Ok(options)
 }
@@ -128,6 +129,8 @@ fn pair(text: &str, separator: char, flag: &str, form: &str) -> Result<(String, 
 
 #[cfg(test)]
 mod tests {
+    use plumbline_seam::View;
+
     use super::*;
 
     fn file(name: &str, text: &str) -> (tempfile::TempDir, std::path::PathBuf) {
@@ -229,6 +232,21 @@ mod tests {
             error.contains("steps[0]: ") && !error.contains("canary"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn the_view_is_a_flag_or_a_member_of_the_file() {
+        let (_directory, path) = file("state.toml", "view = \"repeat\"\n");
+        let args = StateArgs {
+            state: Some(path),
+            ..StateArgs::default()
+        };
+        assert_eq!(resolve(args, false).unwrap().view, View::Repeat);
+        let args = StateArgs {
+            view: Some(View::After("shop".to_owned())),
+            ..StateArgs::default()
+        };
+        assert!(message(resolve(args, false)).starts_with("view: "));
     }
 
     #[test]

@@ -12,7 +12,8 @@ use plumbline_model::report::{
 use plumbline_model::scoring::MetricKind;
 use plumbline_trace::{MAX_SCREENSHOTS, ProtocolLog, Trace};
 
-use crate::facts::Facts;
+use crate::cache_use::cache_use;
+use crate::facts::{Facts, Requests};
 use crate::media::{self};
 use crate::metrics::processor::Processor;
 use crate::metrics::uncertainty::score_uncertainty;
@@ -69,6 +70,9 @@ fn report(facts: &Facts, conditions: Conditions) -> Report {
             if let (Some(nominal), Some([during, after])) = (cpu.nominal_index, speed) {
                 cpu.host_index = Some(nominal * during);
                 cpu.host_index_after = Some(nominal * after);
+            }
+            if !report.conditions.view.is_first() {
+                report.cache = facts.get::<Requests>().ok().map(|all| cache_use(&all));
             }
             facts.insert(measured.clone());
             report.categories = registry::judge(facts);

@@ -9,6 +9,7 @@
     )
 )]
 
+mod cache_use;
 pub mod checks;
 mod evaluate;
 pub mod facts;

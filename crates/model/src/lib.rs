@@ -9,6 +9,7 @@
     )
 )]
 
+pub mod cache_use;
 pub mod category;
 pub mod check;
 pub mod comparison;

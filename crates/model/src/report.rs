@@ -7,6 +7,7 @@ use plumbline_catalog::Mode;
 use serde::{Deserialize, Serialize};
 use serde_json::value::to_raw_value;
 
+use crate::cache_use::CacheUse;
 use crate::category::CategoryResult;
 use crate::field::{FieldData, FieldReason};
 use crate::runs::Runs;
@@ -35,6 +36,9 @@ pub struct Report {
     pub browser: Option<BrowserIdentity>,
     #[serde(default)]
     pub timings: Vec<PhaseTiming>,
+    /// The part that the cache had in the visit; `None` if it began with an empty cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheUse>,
     /// The figures of every run, if the page was audited several times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs: Option<Runs>,
@@ -62,6 +66,7 @@ impl Report {
             document: None,
             browser: None,
             timings: Vec::new(),
+            cache: None,
             runs: None,
             field_data: None,
             field_data_reason: None,
@@ -112,6 +117,37 @@ pub struct Conditions {
     /// The answer to the page's consent dialog; `None` if it was left alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consent: Option<ConsentConditions>,
+    /// The content of the browser's cache before the visit.
+    #[serde(default, skip_serializing_if = "View::is_first")]
+    pub view: View,
+}
+
+/// The content of the browser's cache before a visit.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum View {
+    /// The cache is empty.
+    #[default]
+    First,
+    /// The same page was loaded before.
+    Repeat,
+    /// The page with this URL was loaded before.
+    After(String),
+}
+
+impl View {
+    pub fn is_first(&self) -> bool {
+        *self == Self::First
+    }
+
+    /// Returns the URL of the page that is loaded before a page, if there is one.
+    pub fn earlier_url<'a>(&'a self, url: &'a str) -> Option<&'a str> {
+        match self {
+            Self::First => None,
+            Self::Repeat => Some(url),
+            Self::After(earlier) => Some(earlier),
+        }
+    }
 }
 
 /// The answer to a page's consent dialog before the visit.

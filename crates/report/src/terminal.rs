@@ -9,7 +9,7 @@ use plumbline_model::scoring::MetricKind;
 
 use crate::html::figures::Grade;
 use crate::html::summary::{METRICS, metric, value_text};
-use crate::html::{largest_content_node, plain_fixes};
+use crate::html::{cache_summary, largest_content_node, plain_fixes};
 
 /// The most fixes listed.
 const MAX_FIXES: usize = 5;
@@ -115,6 +115,10 @@ fn write_report(out: &mut String, report: &Report, colors: Colors) -> std::fmt::
         }
         if let Some(node) = largest_content_node(report) {
             writeln!(out, "  {:<26}{}", "Largest content", plain(&node.snippet))?;
+        }
+        if let Some(cache) = &report.cache {
+            let summary = cache_summary(cache).replace('\u{a0}', " ");
+            writeln!(out, "  {:<26}{summary}", "Warm cache")?;
         }
     }
     write_field(out, report)?;
@@ -242,7 +246,7 @@ mod tests {
     use plumbline_catalog::Mode;
     use plumbline_model::report::{
         Conditions, CpuConditions, DeviceConditions, LocationConditions, Metric, Metrics,
-        NetworkConditions, Report, TracedMetrics,
+        NetworkConditions, Report, TracedMetrics, View,
     };
 
     use super::*;
@@ -277,6 +281,7 @@ mod tests {
             state: None,
             steps: Vec::new(),
             consent: None,
+            view: View::First,
         };
         let failure = Failure::new(FailureCode::NoPaint, "Nothing was painted.");
         Report::failed("https://example.com/", conditions, failure)

@@ -11,7 +11,7 @@ use plumbline_model::field::{
 use plumbline_model::media::{self, Phases, ReportMedia, RequestEntry};
 use plumbline_model::report::{
     Conditions, CpuConditions, DeviceConditions, LocationConditions, LocationMode, Metric, Metrics,
-    NetworkConditions, Report, Scores, TracedMetrics,
+    NetworkConditions, Report, Scores, TracedMetrics, View,
 };
 use plumbline_report::html::{self, PictureSource, ReportPage};
 use serde_json::json;
@@ -44,6 +44,7 @@ fn conditions(name: &str) -> Conditions {
         state: None,
         steps: Vec::new(),
         consent: None,
+        view: View::First,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use plumbline_bundle::Encoding;
-use plumbline_model::report::Consent;
+use plumbline_model::report::{Consent, View};
 use serde::{Deserialize, Serialize};
 
 use crate::{Expectation, Steps, VisitState};
@@ -42,6 +42,9 @@ pub struct VisitOptions {
     /// The choice in the consent dialog of the page, before each visit.
     #[serde(default, skip_serializing_if = "Consent::is_none")]
     pub consent: Consent,
+    /// The content of the browser's cache before each visit.
+    #[serde(default, skip_serializing_if = "View::is_first")]
+    pub view: View,
 }
 
 impl VisitOptions {
@@ -58,6 +61,12 @@ impl VisitOptions {
     /// that does not know them would measure another page.
     pub fn need_steps(&self) -> bool {
         !self.steps.is_empty() || !self.consent.is_none()
+    }
+
+    /// Returns whether another page is loaded before the visit, to fill the cache. An agent that
+    /// does not know this would measure a first view.
+    pub fn need_warm_cache(&self) -> bool {
+        !self.view.is_first()
     }
 
     /// Returns the options with names only, as they are stored when the audit has ended.

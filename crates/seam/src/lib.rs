@@ -25,7 +25,7 @@ mod work;
 use plumbline_bundle::Phase;
 use serde::{Deserialize, Serialize};
 
-pub use plumbline_model::report::Consent;
+pub use plumbline_model::report::{Consent, View};
 
 pub use job::{Attempt, Job, LeaseState, Order, ReturnReason, VisitOptions};
 pub use page_url::with_scheme;
@@ -94,6 +94,9 @@ pub struct LeaseRequest {
     /// True if the agent performs the steps of [`VisitOptions`]. Others get no such audits.
     #[serde(default)]
     pub runs_steps: bool,
+    /// True if the agent measures with a warm cache. Others get no such audits.
+    #[serde(default)]
+    pub warms_cache: bool,
 }
 
 /// Response to a [`LeaseRequest`].
@@ -227,7 +230,7 @@ mod tests {
         });
         let parsed: LeaseRequest = serde_json::from_value(message).unwrap();
         assert!(!parsed.confirms && !parsed.leaving);
-        assert!(!parsed.seeds_state && !parsed.runs_steps);
+        assert!(!parsed.seeds_state && !parsed.runs_steps && !parsed.warms_cache);
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! The only validation of the options of a visit, for the API and the command line.
 
+use url::Url;
+
 use crate::state::origin_of;
-use crate::{Cookie, Expectation, Header, SameSite, VisitOptions, VisitState};
+use crate::{Cookie, Expectation, Header, SameSite, View, VisitOptions, VisitState};
 
 /// The largest number of cookies, as of browsers for one site.
 const MAX_COOKIES: usize = 180;
@@ -18,6 +20,7 @@ const MAX_SCRIPT_BYTES: usize = 32 * 1024;
 const MAX_STATE_BYTES: usize = 48 * 1024;
 const MAX_SUFFIX_BYTES: usize = 256;
 const MAX_EXPECTED_BYTES: usize = 1024;
+const MAX_URL_BYTES: usize = 2048;
 
 /// Headers that describe a connection or a body, that the browser computes, or that have a member
 /// of their own. All that begin with `Sec-` or `Proxy-` are refused as well.
@@ -89,7 +92,22 @@ impl VisitOptions {
         if let Some(state) = &self.state {
             check_state(state)?;
         }
+        check_view(&self.view)?;
         self.expect.as_deref().map_or(Ok(()), check_expectation)
+    }
+}
+
+fn check_view(view: &View) -> Result<(), InvalidOption> {
+    let View::After(url) = view else {
+        return Ok(());
+    };
+    check_size("view", "The URL of the page before", url, MAX_URL_BYTES)?;
+    match Url::parse(url).as_ref().map(Url::scheme) {
+        Ok("http" | "https") => Ok(()),
+        _ => {
+            let reason = "The URL of the page before must begin with http:// or https://.";
+            Err(InvalidOption::new("view", reason))
+        }
     }
 }
 

@@ -140,6 +140,7 @@ fn requested_conditions(order: &Order, catalog: &Catalog) -> Conditions {
             .map(|state| Box::new(state.names())),
         steps: order.options.steps.titles(),
         consent: order.options.consent.conditions(),
+        view: order.options.view.clone(),
     }
 }
 

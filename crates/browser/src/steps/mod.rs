@@ -2,7 +2,8 @@
 //!
 //! Cookies and storage carry over, session storage too. Everything that makes a second load faster
 //! is removed: the HTTP cache, service workers and their caches, the history of the tab and,
-//! because the visit has a proxy of its own, all connections.
+//! because the visit has a proxy of its own, all connections. If the visit shall find a warm cache,
+//! a page is loaded last, and the caches stay.
 
 mod consent;
 mod element;
@@ -37,6 +38,8 @@ const STEPS_DEADLINE: Duration = Duration::from_secs(120);
 const LOAD_DEADLINE: Duration = Duration::from_secs(10);
 /// Maximum time to wait for an idle network after the last step, which may have sent a request.
 const SETTLE_DEADLINE: Duration = Duration::from_secs(5);
+/// Maximum time to wait for an idle network of the page that fills the cache.
+const FILL_CACHE_DEADLINE: Duration = Duration::from_secs(20);
 
 /// Maximum time to leave the last document of the steps.
 const LEAVE_DEADLINE: Duration = Duration::from_secs(10);
@@ -51,7 +54,8 @@ const MAX_SCREENSHOT_CHARS: usize = 1_000_000;
 /// Maximum size of all screenshots together, in Base64. That of a step that failed is always kept.
 const MAX_SCREENSHOTS_CHARS: usize = 6_000_000;
 
-/// Performs the steps of a plan in a new tab. The tab is as cold afterwards as a new one.
+/// Performs the steps of a plan in a new tab. The tab is as cold afterwards as a new one, unless
+/// the visit shall find a warm cache.
 pub(crate) async fn perform(
     browser: &mut Browser,
     plan: &VisitPlan,
@@ -88,9 +92,20 @@ pub(crate) async fn perform(
     if !plan.consent.is_none() {
         runner.answer_consent(plan, observer).await?;
     }
+    let earlier_url = plan.view.earlier_url(&plan.url);
+    if let Some(url) = earlier_url {
+        let step = Step::goto(url);
+        let place = "Loading a page to fill the cache".to_owned();
+        runner.run(&step, place, plan, observer).await?;
+    }
     let mut page = runner.page;
-    waiting::until_idle(&mut page, Instant::now() + SETTLE_DEADLINE).await?;
-    make_cold(&mut page).await?;
+    if earlier_url.is_some() {
+        waiting::until_idle(&mut page, Instant::now() + FILL_CACHE_DEADLINE).await?;
+        leave(&mut page).await?;
+    } else {
+        waiting::until_idle(&mut page, Instant::now() + SETTLE_DEADLINE).await?;
+        make_cold(&mut page).await?;
+    }
     page.detach().await
 }
 
@@ -109,10 +124,7 @@ fn starts_on_page(steps: &[Step]) -> bool {
 /// Removes what would make the visit faster than a first one. Cookies and storage stay.
 async fn make_cold(page: &mut Page<'_>) -> Result<(), VisitError> {
     let origins: Vec<String> = page.loading.document_origins().iter().cloned().collect();
-    // The process of the last document has a cache of its own, and an empty page would share it.
-    leave_to(page, OTHER_PAGE).await?;
-    leave_to(page, "about:blank").await?;
-    reset_history(page).await?;
+    leave(page).await?;
     for origin in origins {
         let types = "service_workers,cache_storage,shader_cache";
         let params = json!({ "origin": origin, "storageTypes": types });
@@ -122,6 +134,14 @@ async fn make_cold(page: &mut Page<'_>) -> Result<(), VisitError> {
     page.call::<Value>("Network.clearBrowserCache", json!({}))
         .await?;
     Ok(())
+}
+
+/// Leaves the last document, so that its process with its memory cache ends.
+async fn leave(page: &mut Page<'_>) -> Result<(), VisitError> {
+    // An empty page would share the process.
+    leave_to(page, OTHER_PAGE).await?;
+    leave_to(page, "about:blank").await?;
+    reset_history(page).await
 }
 
 /// Navigates to one of the browser's own pages, and waits until the last document has ended.

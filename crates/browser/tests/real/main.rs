@@ -17,6 +17,7 @@ mod socks;
 mod state;
 mod steps;
 mod usage;
+mod views;
 
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;

@@ -180,6 +180,10 @@ fn respond(path: &str, request: &Request, records: &Records) -> (u16, String, Ve
         (status, format!("{headers}\r\n"), body.as_bytes().to_vec())
     };
     if let Some((headers, content)) = records.files.lock().unwrap().get(path) {
+        let tag = request.headers.get("if-none-match");
+        if tag.is_some_and(|tag| headers.contains(tag.as_str())) {
+            return (304, headers.clone(), Vec::new());
+        }
         return (200, headers.clone(), content.as_bytes().to_vec());
     }
     match path {

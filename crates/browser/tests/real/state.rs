@@ -17,6 +17,7 @@ pub(crate) fn plan_with(url: String, options: Value) -> VisitPlan {
         expect: options.expect,
         steps: options.steps,
         consent: options.consent,
+        view: options.view,
         ..plan(url)
     }
 }

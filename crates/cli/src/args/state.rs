@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use plumbline_model::report::Consent;
+use plumbline_model::report::{Consent, View};
 
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Signed in, consented")]
 pub struct StateArgs {
-    /// Read the members `state`, `expect`, `steps` and `consent` of the API from this file (JSON,
-    /// or TOML if its name ends with .toml); other flags add to it. Other users of this machine can
-    /// see the values of flags: prefer the file
+    /// Read the members `state`, `expect`, `steps`, `consent` and `view` of the API from this file
+    /// (JSON, or TOML if its name ends with .toml); other flags add to it. Other users of this
+    /// machine can see the values of flags: prefer the file
     #[arg(long, value_name = "FILE")]
     pub state: Option<PathBuf>,
     /// Set a cookie for the host of the URL; repeatable
@@ -50,6 +50,10 @@ pub struct StateArgs {
     /// Answer the page's consent dialog before the visit: none, accept or reject [default: none]
     #[arg(long, value_name = "CHOICE", value_parser = consent)]
     pub consent: Option<Consent>,
+    /// The content of the browser's cache before the visit: first (empty), repeat (the same page
+    /// was loaded before), or after=URL (that page was loaded before) [default: first]
+    #[arg(long, value_name = "VIEW", value_parser = view)]
+    pub view: Option<View>,
     /// Measure the page only if an element matches this CSS selector; otherwise exit code 1
     #[arg(long, value_name = "SELECTOR")]
     pub expect_selector: Option<String>,
@@ -62,6 +66,15 @@ pub struct StateArgs {
     /// Measure the page only if it has a cookie with this name
     #[arg(long, value_name = "NAME")]
     pub expect_cookie: Option<String>,
+}
+
+fn view(text: &str) -> Result<View, &'static str> {
+    match text.split_once('=') {
+        None if text == "first" => Ok(View::First),
+        None if text == "repeat" => Ok(View::Repeat),
+        Some(("after", url)) => Ok(View::After(url.to_owned())),
+        _ => Err("the view is first, repeat or after=URL"),
+    }
 }
 
 fn consent(name: &str) -> Result<Consent, &'static str> {

@@ -113,7 +113,7 @@ pub const CASES: &[Case] = &[
     case("dialogs-prompt.html", MEASURED_OR_HUNG),
     case("dialogs-at-once.html", &["PAGE_HUNG", "TIMEOUT"]),
     case("dialogs-element.html", MEASURED_OR_HUNG),
-    case("print-loop.html", MEASURED_OR_HUNG),
+    case("print-loop.html", BUSY),
     case("print-huge.html", OUT_OF_MEMORY),
     short("leave-trap.html", ANY),
     case("downloads-blob.html", OUT_OF_MEMORY),

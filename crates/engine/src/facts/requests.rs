@@ -119,6 +119,17 @@ const SAFE_SCHEMES: [&str; 8] = [
 ];
 
 impl Request {
+    #[cfg(test)]
+    pub(crate) fn new(exchange: Arc<Exchange>, url: Url) -> Self {
+        Self {
+            exchange,
+            url,
+            redirected_to: None,
+            is_of_service_worker: false,
+            is_repeat: false,
+        }
+    }
+
     /// Returns whether the request did not use the network.
     pub fn is_local(&self) -> bool {
         const SCHEMES: [&str; 6] = [

@@ -2,7 +2,7 @@
 
 use plumbline_model::report::{
     ConsentConditions, CpuEmulationMethod, LocationConditions, LocationMode, NetworkConditions,
-    NetworkIsolation, Report, StateNames,
+    NetworkIsolation, Report, StateNames, View,
 };
 use plumbline_model::runs::Runs;
 
@@ -36,6 +36,7 @@ pub fn compared_conditions(report: &Report) -> Vec<(&'static str, String)> {
             }
             .to_owned(),
         ),
+        ("View", view_text(&conditions.view)),
     ];
     if let Some(browser) = &report.browser {
         rows.push(("Browser", browser.product.clone()));
@@ -90,6 +91,9 @@ pub(super) fn rows(report: &Report, made_at_ms: Option<i64>) -> Vec<(&'static st
     }
     if !conditions.steps.is_empty() {
         rows.push(("Steps before the visit", conditions.steps.join("; ")));
+    }
+    if !conditions.view.is_first() {
+        rows.push(("View", view_text(&conditions.view)));
     }
     if let Some(consent) = &conditions.consent {
         rows.push(("Consent", consent_text(consent)));
@@ -180,6 +184,15 @@ fn location_text(location: &LocationConditions) -> String {
                 location.added_rtt_ms
             )
         }
+    }
+}
+
+/// Describes the cache before the visit.
+fn view_text(view: &View) -> String {
+    match view {
+        View::First => "first visit, empty cache".to_owned(),
+        View::Repeat => "repeat visit, warm cache".to_owned(),
+        View::After(url) => format!("warm cache after {url}"),
     }
 }
 

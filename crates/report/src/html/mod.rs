@@ -5,6 +5,7 @@
 //!
 //! The public modules are the parts that pages about several reports are built from, too.
 
+mod cache;
 pub mod charts;
 mod checks;
 mod code_text;
@@ -25,6 +26,7 @@ mod report_page;
 mod steps;
 pub mod summary;
 
+pub(crate) use cache::summary as cache_summary;
 pub use code_text::CodeText;
 pub use document::{BRAND, Document, ICON, SCRIPT, STYLESHEET};
 pub(crate) use film::largest_content_node;

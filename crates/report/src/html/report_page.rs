@@ -5,6 +5,7 @@ use plumbline_bundle::FailureCode;
 use plumbline_model::media::ReportMedia;
 use plumbline_model::report::Report;
 
+use super::cache::{CacheView, cache_view};
 use super::checks::{CategoryView, DetailsView, category_view};
 use super::crops::Screenshots;
 use super::document::{BRAND, Document, INLINED_HEAD};
@@ -65,6 +66,7 @@ struct ReportTemplate<'a> {
     waterfall: Option<WaterfallView>,
     types: Vec<ShareView>,
     hosts: Vec<ShareView>,
+    cache: Option<CacheView<'a>>,
     steps: Vec<StepView<'a>>,
     environment: Vec<(&'static str, String)>,
     warnings: Vec<String>,
@@ -190,6 +192,7 @@ fn template<'a>(page: &'a ReportPage<'a>) -> ReportTemplate<'a> {
         waterfall: media.map(load::waterfall),
         types: media.map_or_else(Vec::new, |media| load::shares(&media.by_type)),
         hosts: media.map_or_else(Vec::new, |media| load::shares(&media.by_host)),
+        cache: report.cache.as_ref().map(|cache| cache_view(cache, url)),
         steps: media.map_or_else(Vec::new, |media| steps(media, source)),
         environment: environment::rows(report, page.made_at_ms),
         warnings: report.warnings.clone(),

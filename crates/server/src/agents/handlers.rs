@@ -73,12 +73,13 @@ pub(crate) async fn lease(
             let mut job = dispatcher.job(&lease);
             let options = &lease.order.options;
             let is_too_old = !request.seeds_state && options.need_seeding()
-                || !request.runs_steps && options.need_steps();
+                || !request.runs_steps && options.need_steps()
+                || !request.warms_cache && options.need_warm_cache();
             if is_too_old {
                 if !job.exhausted {
                     tracing::warn!(
                         audit = lease.tracking_id,
-                        "the agent is too old for an audit with a state or steps; upgrade it"
+                        "the agent is too old for an audit with a state, steps or a warm cache; upgrade it"
                     );
                     let fault = ReleaseReason::Returned(ReturnReason::Fault);
                     dispatcher.release(&lease, fault).await?;

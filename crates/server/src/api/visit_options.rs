@@ -1,7 +1,7 @@
 //! Reads the options of a visit from the body of a start or batch.
 
 use plumbline_seam::{
-    Consent, Expectation, InvalidOption, Steps, VisitOptions, VisitState, without_value,
+    Consent, Expectation, InvalidOption, Steps, View, VisitOptions, VisitState, without_value,
 };
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::Value;
@@ -22,6 +22,7 @@ pub(crate) struct RequestedOptions {
     pub(crate) expect: Option<Parsed<Expectation>>,
     pub(crate) steps: Option<Parsed<Steps, InvalidOption>>,
     pub(crate) consent: Option<String>,
+    pub(crate) view: Option<Value>,
 }
 
 const NULL: &str = "A member is null. Leave it out instead.";
@@ -95,6 +96,7 @@ pub(crate) fn validated(requested: RequestedOptions) -> Result<VisitOptions, Fai
         expect: (expect != Expectation::default()).then(|| Box::new(expect)),
         steps: steps.map_err(failure)?,
         consent: parse_consent(requested.consent.as_deref())?,
+        view: parse_view(requested.view)?,
     };
     match options.validate() {
         Ok(()) => Ok(options),
@@ -110,6 +112,14 @@ fn parse_consent(name: Option<&str>) -> Result<Consent, Failure> {
     })
 }
 
+fn parse_view(value: Option<Value>) -> Result<View, Failure> {
+    let view = value.map_or(Ok(View::First), serde_json::from_value);
+    view.map_err(|_| {
+        let reason = "The view is \"first\", \"repeat\", or an object {\"after\": URL}.";
+        Failure::InvalidView(InvalidValue::new("view", reason))
+    })
+}
+
 fn failure(error: InvalidOption) -> Failure {
     let value = InvalidValue {
         field: error.field,
@@ -118,6 +128,7 @@ fn failure(error: InvalidOption) -> Failure {
     };
     match value.field {
         "steps" => Failure::InvalidSteps(value),
+        "view" => Failure::InvalidView(value),
         field if field.starts_with("expect") => Failure::InvalidExpectation(value),
         _ => Failure::InvalidState(value),
     }

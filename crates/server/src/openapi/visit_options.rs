@@ -184,6 +184,21 @@ pub(super) fn step() -> Value {
     })
 }
 
+pub(super) fn view() -> Value {
+    json!({
+        "oneOf": [
+            { "type": "string", "enum": ["first", "repeat"], "default": "first" },
+            {
+                "type": "object", "required": ["after"],
+                "properties": { "after": { "$ref": "#/components/schemas/Url" } },
+            },
+        ],
+        "description": "The content of the browser's cache before each visit: `first` is an empty cache. Otherwise the same \
+                        page (`repeat`), or the one of `after`, is loaded without limits in the same profile, and the \
+                        cache is kept. The report has a member `cache` with the requests that it answered.",
+    })
+}
+
 pub(super) fn consent() -> Value {
     json!({
         "type": "string", "enum": ["none", "accept", "reject"], "default": "none",

@@ -4,7 +4,7 @@ use plumbline_bundle::{Failure, FailureCode};
 use plumbline_catalog::Mode;
 use plumbline_model::report::{
     Conditions, CpuConditions, DeviceConditions, LocationConditions, LocationMode, Metric, Metrics,
-    NetworkConditions, Report, Scores, TracedMetrics,
+    NetworkConditions, Report, Scores, TracedMetrics, View,
 };
 use serde_json::json;
 
@@ -67,6 +67,7 @@ pub(super) fn report(text: &str) -> Report {
         state: None,
         steps: Vec::new(),
         consent: None,
+        view: View::First,
     };
     Report {
         error: None,

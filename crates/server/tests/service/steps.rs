@@ -125,3 +125,34 @@ async fn consent_reaches_the_agent_and_other_choices_are_refused() {
     assert_eq!(reply.status, 406);
     assert_eq!(reply.whole_json()["code"], "INVALID_CONSENT");
 }
+
+#[tokio::test]
+async fn a_view_reaches_the_agent_and_others_are_refused() {
+    let rig = Rig::new().await;
+    let with = |view: Value| {
+        let mut body = order();
+        body["view"] = view;
+        body
+    };
+    for view in [json!("repeat"), json!({ "after": "https://example.com/a" })] {
+        rig.start_with(&with(view.clone())).await;
+        let options = rig.lease().await.order.options;
+        assert_eq!(
+            serde_json::to_value(&options).unwrap(),
+            json!({ "view": view })
+        );
+    }
+    rig.start_with(&with(json!("first"))).await;
+    assert!(rig.lease().await.order.options.is_default());
+    for view in [
+        json!("second"),
+        json!(null),
+        json!({}),
+        json!({ "after": "file:///etc/passwd" }),
+        json!({ "after": 1 }),
+    ] {
+        let reply = rig.send(&start(&rig.key, &with(view))).await;
+        assert_eq!(reply.status, 406);
+        assert_eq!(reply.whole_json()["code"], "INVALID_VIEW");
+    }
+}

@@ -94,10 +94,44 @@ fn report() -> Value {
                     &[],
                 )),
             ),
+            ("cache", cache()),
             ("runs", reference("ReportRuns")),
             ("fieldData", reference("ReportFieldData")),
             ("fieldDataReason", reference("FieldDataReason")),
         ],
+    )
+}
+
+fn cache() -> Value {
+    let group = |description: &str| {
+        object(
+            description,
+            &[("requests", integer()), ("bytes", integer())],
+            &[],
+        )
+    };
+    object(
+        "The part that the cache had in a visit with a warm cache.",
+        &[
+            (
+                "cached",
+                group("Answered by the cache, without a request to a server."),
+            ),
+            (
+                "revalidated",
+                group("Answered by the cache after a server had confirmed the response."),
+            ),
+            ("transferred", group("Transferred from a server.")),
+            (
+                "cacheable",
+                list(object(
+                    "A transferred file that the cache could have answered.",
+                    &[("url", text()), ("bytes", integer()), ("reason", text())],
+                    &[],
+                )),
+            ),
+        ],
+        &[],
     )
 }
 
@@ -158,7 +192,25 @@ fn conditions() -> Value {
             ),
             ("cpu", reference("ReportCpu")),
         ],
-        &[("state", reference("ReportState"))],
+        &[
+            ("state", reference("ReportState")),
+            (
+                "steps",
+                described(list(text()), "The titles of the steps before the visit."),
+            ),
+            (
+                "consent",
+                object(
+                    "The answer to the page's consent dialog.",
+                    &[
+                        ("choice", one_of(&["none", "accept", "reject"])),
+                        ("manager", nullable(text())),
+                    ],
+                    &[],
+                ),
+            ),
+            ("view", reference("View")),
+        ],
     )
 }
 

@@ -9,7 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use plumbline_model::media::ReportMedia;
-use plumbline_model::report::{Consent, Report};
+use plumbline_model::report::{Consent, Report, View};
 use plumbline_report::Format;
 use plumbline_report::html::figures::date;
 use plumbline_report::html::{self, PictureId, PictureSource, ReportPage};
@@ -85,7 +85,7 @@ struct Actions<'a> {
 struct OwnerActions<'a> {
     audit_id: &'a str,
     /// The fields of the form that starts the same audit again.
-    audit_again: [(&'static str, &'a str); 5],
+    audit_again: [(&'static str, &'a str); 6],
     share: Option<&'a Share>,
 }
 
@@ -106,6 +106,13 @@ impl<'a> OwnerActions<'a> {
                         .as_ref()
                         .map_or(Consent::None, |consent| consent.choice)
                         .as_str(),
+                ),
+                (
+                    "view",
+                    match conditions.view {
+                        View::Repeat => "repeat",
+                        View::First | View::After(_) => "first",
+                    },
                 ),
             ],
             share,

@@ -9,7 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use plumbline_catalog::{Catalog, FormFactor, NetworkKind};
-use plumbline_seam::{Consent, Order, VisitOptions, with_scheme};
+use plumbline_seam::{Consent, Order, View, VisitOptions, with_scheme};
 
 use super::audit_list::{AuditRow, PastAudit, audit_rows};
 use super::cookies::Cookies;
@@ -57,6 +57,8 @@ struct StartForm {
     runs: String,
     quick: bool,
     consent: Consent,
+    /// Whether the cache is warm.
+    is_repeat_view: bool,
 }
 
 /// Choices of a list that are shown under one heading.
@@ -177,6 +179,10 @@ fn prefilled(
         form.runs = runs;
     }
     form.quick = query(parts, "quick")?.is_some_and(|value| value == "true");
+    if let Some(consent) = query(parts, "consent")? {
+        form.consent = Consent::from_name(&consent).unwrap_or_default();
+    }
+    form.is_repeat_view = query(parts, "view")?.is_some_and(|value| value == "repeat");
     Ok(form)
 }
 
@@ -197,6 +203,7 @@ fn last_choice(service: &SharedState, headers: &HeaderMap) -> StartForm {
         runs: "1".to_owned(),
         quick: false,
         consent: Consent::None,
+        is_repeat_view: false,
     }
 }
 
@@ -215,6 +222,7 @@ pub(crate) async fn start(
         runs: fields.take("runs"),
         quick: fields.take("quick") == "true",
         consent: Consent::from_name(&fields.take("consent")).unwrap_or_default(),
+        is_repeat_view: fields.take("view") == "repeat",
     };
     if let Some(preset) = service.app.catalog.preset(&fields.take("preset")) {
         form.device = preset.device.to_owned();
@@ -259,6 +267,11 @@ async fn accept(
         options: VisitOptions {
             quick: form.quick,
             consent: form.consent,
+            view: if form.is_repeat_view {
+                View::Repeat
+            } else {
+                View::First
+            },
             ..VisitOptions::default()
         },
     });
@@ -346,6 +359,7 @@ mod tests {
                 runs: EVIL.to_owned(),
                 quick: true,
                 consent: Consent::None,
+                is_repeat_view: false,
             },
             credits: 1,
             past: audit_rows(&[past]),
