@@ -281,11 +281,20 @@ impl Auditor {
 
     /// Returns the report of an audit that was tried too often.
     pub fn exhausted(&self, order: &Order) -> Result<AuditOutput, AuditFault> {
-        let resolved = conditions::resolve(&self.catalog, &self.agent_location, order)?;
         let failure = Failure::new(
             FailureCode::Internal,
             "The audit was tried several times and failed each time with an internal error.",
         );
+        self.failed(order, failure)
+    }
+
+    /// Returns the report of an audit that fails without a visit.
+    pub(crate) fn failed(
+        &self,
+        order: &Order,
+        failure: Failure,
+    ) -> Result<AuditOutput, AuditFault> {
+        let resolved = conditions::resolve(&self.catalog, &self.agent_location, order)?;
         Ok(Report::failed(&order.url, resolved.conditions, failure).into())
     }
 

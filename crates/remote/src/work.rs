@@ -184,6 +184,7 @@ impl Work for RemoteWork {
             confirms: true,
             seeds_state: true,
             runs_steps: true,
+            masks_secrets: true,
         };
         let deadline = max_wait + RESPONSE_DEADLINE;
         let response: LeaseResponse = post(&self.server, seam::LEASE, &request, deadline).await?;
@@ -211,6 +212,7 @@ impl Work for RemoteWork {
             confirms: false,
             seeds_state: true,
             runs_steps: true,
+            masks_secrets: true,
         };
         let _: LeaseResponse = post(&self.server, seam::LEASE, &request, RESPONSE_DEADLINE).await?;
         Ok(())

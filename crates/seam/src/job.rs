@@ -6,7 +6,7 @@ use plumbline_bundle::Encoding;
 use plumbline_model::report::Consent;
 use serde::{Deserialize, Serialize};
 
-use crate::{Expectation, Steps, VisitState};
+use crate::{Expectation, Secret, Steps, VisitState};
 
 /// An order of an audit: the page, the catalog ids of its conditions, and options.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,6 +42,10 @@ pub struct VisitOptions {
     /// The choice in the consent dialog of the page, before each visit.
     #[serde(default, skip_serializing_if = "Consent::is_none")]
     pub consent: Consent,
+    /// The values that replaced the placeholders of stored secrets, to be removed from evidence.
+    /// Only the options of a job have them: an order is stored with its placeholders.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<Secret>,
 }
 
 impl VisitOptions {
@@ -67,6 +71,7 @@ impl VisitOptions {
             state.erase_values();
         }
         options.steps.erase_values();
+        options.secrets.clear();
         options
     }
 }
@@ -105,6 +110,9 @@ pub struct Job {
     /// they only read gzipped JSON.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub containers: bool,
+    /// The reason why the audit must be failed with `PRECONDITION_FAILED`, without a visit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub precondition_failure: Option<String>,
 }
 
 impl Job {

@@ -15,6 +15,7 @@
 
 mod job;
 mod page_url;
+mod placeholder;
 mod progress;
 mod secret;
 mod state;
@@ -29,6 +30,10 @@ pub use plumbline_model::report::Consent;
 
 pub use job::{Attempt, Job, LeaseState, Order, ReturnReason, VisitOptions};
 pub use page_url::with_scheme;
+pub use placeholder::{
+    MAX_NAME_BYTES, MAX_SECRET_BYTES, MIN_MASKED_BYTES, ReplacementError, check_secret_value,
+    is_name,
+};
 pub use progress::{VisitNumber, VisitReason};
 pub use secret::{REDACTED, Secret};
 pub use state::{BasicAuth, Cookie, Expectation, Header, SameSite, VisitState};
@@ -94,6 +99,10 @@ pub struct LeaseRequest {
     /// True if the agent performs the steps of [`VisitOptions`]. Others get no such audits.
     #[serde(default)]
     pub runs_steps: bool,
+    /// True if the agent removes the values of [`VisitOptions::secrets`] from evidence, and fails
+    /// audits with a [`Job::precondition_failure`]. Others get no audits with stored secrets.
+    #[serde(default)]
+    pub masks_secrets: bool,
 }
 
 /// Response to a [`LeaseRequest`].
@@ -227,7 +236,7 @@ mod tests {
         });
         let parsed: LeaseRequest = serde_json::from_value(message).unwrap();
         assert!(!parsed.confirms && !parsed.leaving);
-        assert!(!parsed.seeds_state && !parsed.runs_steps);
+        assert!(!parsed.seeds_state && !parsed.runs_steps && !parsed.masks_secrets);
     }
 
     #[test]
@@ -250,6 +259,7 @@ mod tests {
             lease_ms: 30_000,
             confirm_within_ms: None,
             containers: false,
+            precondition_failure: None,
         };
         let text = concat!(
             r#"{"trackingId":"trk_1","attempt":2,"url":"https://example.com/","device":"mobile","#,
@@ -268,6 +278,11 @@ mod tests {
         assert_eq!(serde_json::to_string(&job).unwrap(), containers);
         let parsed = serde_json::from_str::<Job>(&containers).unwrap();
         assert_eq!(parsed.encoding(), Encoding::Container);
+        job.precondition_failure = Some("no".to_owned());
+        let failed = format!(
+            r#"{text},"confirmWithinMs":5000,"containers":true,"preconditionFailure":"no"}}"#
+        );
+        assert_eq!(serde_json::to_string(&job).unwrap(), failed);
     }
 
     #[test]

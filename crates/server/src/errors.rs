@@ -49,6 +49,8 @@ pub(crate) const CODES: &[(u16, &[&str])] = &[
             "INVALID_EXPECTATION",
             "INVALID_STEPS",
             "INVALID_CONSENT",
+            "INVALID_SECRET",
+            "UNKNOWN_SECRET",
             "INVALID_BATCH",
         ],
     ),
@@ -67,7 +69,7 @@ pub(crate) const CODES: &[(u16, &[&str])] = &[
         ],
     ),
     (500, &["INTERNAL"]),
-    (503, &["UNAVAILABLE"]),
+    (503, &["UNAVAILABLE", "SECRETS_UNAVAILABLE"]),
 ];
 
 /// An invalid value of a request.
@@ -152,6 +154,15 @@ pub(crate) enum Failure {
     InvalidSteps(InvalidValue),
     #[error("Invalid Consent")]
     InvalidConsent(InvalidValue),
+    /// The value of a secret cannot be stored.
+    #[error("Invalid Secret")]
+    InvalidSecret(InvalidValue),
+    /// A start uses a secret that the account does not have.
+    #[error("Unknown Secret")]
+    UnknownSecret(InvalidValue),
+    /// The server has no key that opens the secrets; the text says what to do.
+    #[error("Secrets Unavailable")]
+    SecretsUnavailable(String),
     /// The batch has no audits, or more than are allowed.
     #[error("Invalid Batch")]
     InvalidBatch(InvalidValue),
@@ -236,6 +247,8 @@ impl Failure {
             | Self::InvalidExpectation(value)
             | Self::InvalidSteps(value)
             | Self::InvalidConsent(value)
+            | Self::InvalidSecret(value)
+            | Self::UnknownSecret(value)
             | Self::InvalidBatch(value) => Some(value),
             _ => None,
         };
@@ -248,7 +261,9 @@ impl Failure {
             },
             index: value.and_then(|value| value.index),
             reason: match self {
-                Self::InvalidBody(reason) | Self::UnknownParameter { reason, .. } => Some(reason),
+                Self::InvalidBody(reason)
+                | Self::UnknownParameter { reason, .. }
+                | Self::SecretsUnavailable(reason) => Some(reason),
                 _ => value.map(|value| value.reason.as_str()),
             },
         }
@@ -280,6 +295,9 @@ impl Failure {
             Self::InvalidExpectation(_) => "INVALID_EXPECTATION",
             Self::InvalidSteps(_) => "INVALID_STEPS",
             Self::InvalidConsent(_) => "INVALID_CONSENT",
+            Self::InvalidSecret(_) => "INVALID_SECRET",
+            Self::UnknownSecret(_) => "UNKNOWN_SECRET",
+            Self::SecretsUnavailable(_) => "SECRETS_UNAVAILABLE",
             Self::InvalidBatch(_) => "INVALID_BATCH",
             Self::InvalidParameter(_) => "INVALID_PARAMETER",
             Self::UnknownParameter { .. } => "UNKNOWN_PARAMETER",
@@ -325,6 +343,8 @@ impl Failure {
             | Self::InvalidExpectation(_)
             | Self::InvalidSteps(_)
             | Self::InvalidConsent(_)
+            | Self::InvalidSecret(_)
+            | Self::UnknownSecret(_)
             | Self::InvalidBatch(_) => StatusCode::NOT_ACCEPTABLE,
             Self::InvalidParameter(_)
             | Self::UnknownParameter { .. }
@@ -344,7 +364,9 @@ impl Failure {
             Self::NotFound | Self::NoEvidence => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
-            Self::Unavailable(_) | Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Unavailable(_) | Self::Busy | Self::SecretsUnavailable(_) => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
         }
     }
 }

@@ -44,7 +44,9 @@ impl Secrets {
             .values()
             .chain(state.session_storage.values());
         let values = cookies.chain(headers).chain(stored).chain(&state.script);
-        let values = values.chain(options.steps.secrets());
+        let values = values
+            .chain(options.steps.secrets())
+            .chain(&options.secrets);
         let mut texts: BTreeSet<String> =
             values.flat_map(|secret| parts(secret.expose())).collect();
         if let Some(credentials) = &state.basic_auth {
@@ -244,7 +246,7 @@ mod tests {
             "headers": [{ "name": "X-Token", "value": "no" }],
             "basicAuth": { "username": "user", "password": "hunter2" },
             "script": "window.key = 'secret/literal'",
-        }, "steps": [{ "type": "fill", "selector": "#a", "value": "filled-in" }] });
+        }, "steps": [{ "type": "fill", "selector": "#a", "value": "filled-in" }], "secrets": ["stored-secret"] });
         let secrets = Secrets::of(&serde_json::from_value(options).unwrap()).unwrap();
         secrets.unwrap()
     }
@@ -260,6 +262,7 @@ mod tests {
             secrets().redact("?k=secret%2Fliteral&s=1234"),
             "?k=[redacted]&s=1234"
         );
+        assert_eq!(secrets().redact("x=stored-secret;"), "x=[redacted];");
         assert_eq!(secrets().redact("1"), "1");
         let record = StepRecord {
             title: "go to https://a/?q=filled-in".to_owned(),

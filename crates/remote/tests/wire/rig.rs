@@ -46,6 +46,7 @@ impl Rig {
             lease: Duration::from_secs(30),
             locations: catalog.locations().iter().map(|l| l.id.clone()).collect(),
             simulate: true,
+            vault: None,
             observers: Vec::new(),
         });
         let app = App {

@@ -70,15 +70,18 @@ pub(crate) async fn lease(
         );
         if let Some(lease) = dispatcher.lease_next(&slot, &poll, wait, cancelled).await? {
             caller.context.set_audit(&lease.tracking_id);
-            let mut job = dispatcher.job(&lease);
+            let Some(mut job) = dispatcher.job(&lease).await? else {
+                continue;
+            };
             let options = &lease.order.options;
             let is_too_old = !request.seeds_state && options.need_seeding()
-                || !request.runs_steps && options.need_steps();
+                || !request.runs_steps && options.need_steps()
+                || !request.masks_secrets && !options.secret_names().is_empty();
             if is_too_old {
                 if !job.exhausted {
                     tracing::warn!(
                         audit = lease.tracking_id,
-                        "the agent is too old for an audit with a state or steps; upgrade it"
+                        "the agent is too old for an audit with a state, steps or stored secrets; upgrade it"
                     );
                     let fault = ReleaseReason::Returned(ReturnReason::Fault);
                     dispatcher.release(&lease, fault).await?;

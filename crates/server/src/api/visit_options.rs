@@ -93,12 +93,13 @@ pub(crate) fn validated(requested: RequestedOptions) -> Result<VisitOptions, Fai
         quick: requested.quick,
         state: (state != VisitState::default()).then(|| Box::new(state)),
         expect: (expect != Expectation::default()).then(|| Box::new(expect)),
-        steps: steps.map_err(failure)?,
+        steps: steps.map_err(invalid_option)?,
         consent: parse_consent(requested.consent.as_deref())?,
+        secrets: Vec::new(),
     };
     match options.validate() {
         Ok(()) => Ok(options),
-        Err(error) => Err(failure(error)),
+        Err(error) => Err(invalid_option(error)),
     }
 }
 
@@ -110,7 +111,8 @@ fn parse_consent(name: Option<&str>) -> Result<Consent, Failure> {
     })
 }
 
-fn failure(error: InvalidOption) -> Failure {
+/// Returns the failure of a start whose options are not valid.
+pub(crate) fn invalid_option(error: InvalidOption) -> Failure {
     let value = InvalidValue {
         field: error.field,
         index: error.index,

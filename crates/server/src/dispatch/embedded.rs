@@ -32,10 +32,11 @@ pub struct EmbeddedAgent {
 impl Work for EmbeddedAgent {
     async fn next_job(&self, slot: u32, max_wait: Duration) -> Result<NextJob, WorkError> {
         let lease = self.dispatcher.lease(&self.slot(slot), max_wait).await;
-        Ok(match lease.map_err(failed)? {
-            Some(lease) => NextJob::Job(Box::new(self.dispatcher.job(&lease))),
-            None => NextJob::None,
-        })
+        let Some(lease) = lease.map_err(failed)? else {
+            return Ok(NextJob::None);
+        };
+        let job = self.dispatcher.job(&lease).await.map_err(failed)?;
+        Ok(job.map_or(NextJob::None, |job| NextJob::Job(Box::new(job))))
     }
 
     async fn release_slot(&self, slot: u32) -> Result<(), WorkError> {
@@ -265,6 +266,7 @@ mod tests {
                     lease: Duration::from_secs(30),
                     locations: vec!["eu".to_owned()],
                     simulate: true,
+                    vault: None,
                     observers: Vec::new(),
                 })),
                 "tests".to_owned(),

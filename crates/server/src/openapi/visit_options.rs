@@ -13,7 +13,8 @@ pub(super) fn state() -> Value {
         "type": "object",
         "description": "The state of the browser before the visit, seeded into a fresh profile: the HTTP cache is \
                         empty and no connection is open. Values are secrets: they are erased from the database when the \
-                        audit has ended, removed from all evidence, and never returned; reports have names only.",
+                        audit has ended, removed from all evidence, and never returned; reports have names only. In values, \
+                        `{{secret.NAME}}` stands for a secret of the account (`PUT /v1/secrets/{name}`).",
         "properties": {
             "cookies": {
                 "type": "array", "maxItems": 180,
@@ -170,7 +171,8 @@ pub(super) fn step() -> Value {
                                 it is a path through shadow roots.",
                 "items": {},
             },
-            "value": text("For `fill` and `select`: the value, which is a secret like those of `state`."),
+            "value": text("For `fill` and `select`: the value, which is a secret like those of `state`; `{{secret.NAME}}` \
+                           stands for a secret of the account."),
             "key": text("For `press`: a key such as `Enter`, or `Control+a`."),
             "idle": { "type": "boolean", "description": "For `waitFor`: until the page is loaded and its network is idle." },
             "expression": text("For `waitFor` and `assert`: a JavaScript expression."),

@@ -44,6 +44,7 @@ mod shared_pages;
 mod shares;
 mod shutdown;
 mod steps;
+mod stored_secrets;
 mod targets;
 mod tls;
 mod two_servers;

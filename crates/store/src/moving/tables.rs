@@ -212,6 +212,17 @@ pub(super) const TABLES: &[Table] = &[
         rows_at_once: 500,
     },
     Table {
+        name: "stored_secrets",
+        columns: &["account_id", "name", "sealed", "created_at", "updated_at"],
+        sums: &[
+            "length(name)",
+            "length(sealed)",
+            "created_at % 1000003",
+            "updated_at % 1000003",
+        ],
+        rows_at_once: 100,
+    },
+    Table {
         name: "lanes",
         columns: &["account_id", "location", "interactive", "turn", "since"],
         sums: &["turn", "since"],

@@ -9,8 +9,8 @@ use std::time::Duration;
 use plumbline_store::{
     AgentBounds, AgentStore, AgentToken, AuditError, AuditFilter, AuditOptions, FinishedAudit,
     IdempotencyRecord, Key, LeaseScope, NewAudit, Order, PageStore, PostgresOptions, PostgresStore,
-    ReleaseReason, ReturnReason, Share, SqliteStore, Store, StoreError, Submission, Timestamp,
-    move_to_postgres, session_digest,
+    ReleaseReason, ReturnReason, SecretStore, Share, SqliteStore, Store, StoreError, Submission,
+    Timestamp, move_to_postgres, session_digest,
 };
 use rusqlite::Connection;
 
@@ -125,6 +125,8 @@ async fn installation(path: &Path) -> (Vec<String>, Key) {
         locations: Some(vec!["here".to_owned(), "there".to_owned()]),
         slots: Some(4),
     };
+    let stored = store.put_secret(&accounts[1], "password", &[0, 255, 7], 9, NOW);
+    assert!(stored.await.unwrap());
     let token = AgentToken::generate().unwrap();
     let (id, digest) = (token.key().id(), token.key().digest());
     let added = store.add_agent("frankfurt", id, digest, &bounds, NOW);
