@@ -6,7 +6,7 @@ use plumbline_bundle::Encoding;
 use plumbline_model::report::Consent;
 use serde::{Deserialize, Serialize};
 
-use crate::{Expectation, Secret, Steps, VisitState};
+use crate::{Expectation, Secret, SessionUse, Steps, VisitState};
 
 /// An order of an audit: the page, the catalog ids of its conditions, and options.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,6 +42,9 @@ pub struct VisitOptions {
     /// The choice in the consent dialog of the page, before each visit.
     #[serde(default, skip_serializing_if = "Consent::is_none")]
     pub consent: Consent,
+    /// The saved session that the visit uses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionUse>,
     /// The values that replaced the placeholders of stored secrets, to be removed from evidence.
     /// Only the options of a job have them: an order is stored with its placeholders.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -72,6 +75,9 @@ impl VisitOptions {
         }
         options.steps.erase_values();
         options.secrets.clear();
+        if let Some(session) = &mut options.session {
+            session.sign_in = None;
+        }
         options
     }
 }

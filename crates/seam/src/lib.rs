@@ -18,6 +18,7 @@ mod page_url;
 mod placeholder;
 mod progress;
 mod secret;
+mod session;
 mod state;
 mod steps;
 mod validate;
@@ -36,6 +37,10 @@ pub use placeholder::{
 };
 pub use progress::{VisitNumber, VisitReason};
 pub use secret::{REDACTED, Secret};
+pub use session::{
+    MAX_SAVED_STATE_BYTES, MadeSession, OriginStorage, SavedState, SessionDefinition, SessionUse,
+    SignIn,
+};
 pub use state::{BasicAuth, Cookie, Expectation, Header, SameSite, VisitState};
 pub use steps::{
     Action, AssertedEvent, Assertion, Click, Condition, Decimal, Entry, KeyDefinition, KeyPress,
@@ -103,6 +108,10 @@ pub struct LeaseRequest {
     /// audits with a [`Job::precondition_failure`]. Others get no audits with stored secrets.
     #[serde(default)]
     pub masks_secrets: bool,
+    /// True if the agent signs in for the session of [`VisitOptions`] and returns its state. Others
+    /// get no such audits.
+    #[serde(default)]
+    pub keeps_sessions: bool,
 }
 
 /// Response to a [`LeaseRequest`].
@@ -144,6 +153,9 @@ pub struct Finish<R> {
     #[serde(flatten)]
     pub attempt: Attempt,
     pub report: R,
+    /// The state of the audit's saved session, if the agent has made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<MadeSession>,
 }
 
 /// Returns an audit before its end.
@@ -237,6 +249,7 @@ mod tests {
         let parsed: LeaseRequest = serde_json::from_value(message).unwrap();
         assert!(!parsed.confirms && !parsed.leaving);
         assert!(!parsed.seeds_state && !parsed.runs_steps && !parsed.masks_secrets);
+        assert!(!parsed.keeps_sessions);
     }
 
     #[test]

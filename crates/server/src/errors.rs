@@ -51,6 +51,8 @@ pub(crate) const CODES: &[(u16, &[&str])] = &[
             "INVALID_CONSENT",
             "INVALID_SECRET",
             "UNKNOWN_SECRET",
+            "INVALID_SESSION",
+            "UNKNOWN_SESSION",
             "INVALID_BATCH",
         ],
     ),
@@ -160,6 +162,12 @@ pub(crate) enum Failure {
     /// A start uses a secret that the account does not have.
     #[error("Unknown Secret")]
     UnknownSecret(InvalidValue),
+    /// A session cannot be defined.
+    #[error("Invalid Session")]
+    InvalidSession(InvalidValue),
+    /// A start uses a session that the account does not have.
+    #[error("Unknown Session")]
+    UnknownSession(InvalidValue),
     /// The server has no key that opens the secrets; the text says what to do.
     #[error("Secrets Unavailable")]
     SecretsUnavailable(String),
@@ -249,6 +257,8 @@ impl Failure {
             | Self::InvalidConsent(value)
             | Self::InvalidSecret(value)
             | Self::UnknownSecret(value)
+            | Self::InvalidSession(value)
+            | Self::UnknownSession(value)
             | Self::InvalidBatch(value) => Some(value),
             _ => None,
         };
@@ -297,6 +307,8 @@ impl Failure {
             Self::InvalidConsent(_) => "INVALID_CONSENT",
             Self::InvalidSecret(_) => "INVALID_SECRET",
             Self::UnknownSecret(_) => "UNKNOWN_SECRET",
+            Self::InvalidSession(_) => "INVALID_SESSION",
+            Self::UnknownSession(_) => "UNKNOWN_SESSION",
             Self::SecretsUnavailable(_) => "SECRETS_UNAVAILABLE",
             Self::InvalidBatch(_) => "INVALID_BATCH",
             Self::InvalidParameter(_) => "INVALID_PARAMETER",
@@ -345,6 +357,8 @@ impl Failure {
             | Self::InvalidConsent(_)
             | Self::InvalidSecret(_)
             | Self::UnknownSecret(_)
+            | Self::InvalidSession(_)
+            | Self::UnknownSession(_)
             | Self::InvalidBatch(_) => StatusCode::NOT_ACCEPTABLE,
             Self::InvalidParameter(_)
             | Self::UnknownParameter { .. }

@@ -8,7 +8,7 @@ use crate::{
     agents,
     api::{
         account, audit, audits, batches, devices, health, locations, metrics as metrics_route,
-        networks, secrets, shares,
+        networks, saved_sessions, secrets, shares,
     },
     app::App,
     errors::Failure,
@@ -81,6 +81,9 @@ fn documented() -> Routes {
         .get("/v1/secrets", secrets::list)
         .put("/v1/secrets/{name}", secrets::put)
         .delete("/v1/secrets/{name}", secrets::delete)
+        .post("/v1/sessions", saved_sessions::define)
+        .get("/v1/sessions", saved_sessions::list)
+        .delete("/v1/sessions/{name}", saved_sessions::delete)
         .get("/v1/devices", devices::list)
         .get("/v1/devices/{id}", devices::one)
         .get("/v1/locations", locations::list)

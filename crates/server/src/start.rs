@@ -8,6 +8,7 @@ use crate::{
     auth::Starter,
     errors::Failure,
     state::SharedState,
+    vault,
 };
 
 /// The number of random characters of an id, of 62 kinds: 190 bits, so that no id can be guessed or
@@ -37,7 +38,7 @@ pub(crate) async fn start(
 ) -> Result<String, Failure> {
     let ValidStart { orders, options } = request;
     starter.take(service, orders.count()).await?;
-    check_secrets(service, starter, &orders).await?;
+    check_vault(service, starter, &orders).await?;
     let now = (service.app.clock)();
     let canonical_request = orders.canonical(&options)?;
     let batch_id = match &orders {
@@ -120,17 +121,18 @@ impl Orders {
     }
 }
 
-/// Checks that the account has all secrets that the orders use, and that they are valid where they
-/// are used. The values are not kept: they are read again when a job is handed to an agent.
-async fn check_secrets(
+/// Checks that the account has all secrets and the session that the orders use, and that the secrets
+/// are valid where they are used. The values are not kept: they are read again when a job is handed
+/// to an agent.
+async fn check_vault(
     service: &SharedState,
     starter: &Starter,
     orders: &Orders,
 ) -> Result<(), Failure> {
     match orders.visit_options() {
-        Some(options) if !options.secret_names().is_empty() => {
+        Some(options) if vault::is_needed_by(options) => {
             let vault = secrets::vault(service)?;
-            vault.replace(&starter.account_id, options).await?;
+            vault.prepare(&starter.account_id, options).await?;
             Ok(())
         }
         _ => Ok(()),

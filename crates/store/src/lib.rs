@@ -50,7 +50,7 @@ pub use pages::{PageStore, RecentAudit, Share, SharedPage, SharedReport, session
 pub use plumbline_seam::{Cookie, LeaseState, Order, ReturnReason, VisitOptions, VisitState};
 pub use postgres::{PostgresOptions, PostgresStore};
 pub use progress::AuditProgress;
-pub use secrets::{SecretStore, StoredSecret};
+pub use secrets::{SavedSession, SealedSession, SecretStore, StoredSecret};
 pub use sqlite::SqliteStore;
 pub use store::{Store, StoreError};
 pub use submission::{Acceptance, FailureLimit, IdempotencyRecord, Submission};

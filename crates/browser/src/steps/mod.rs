@@ -8,12 +8,13 @@ mod consent;
 mod element;
 mod error;
 mod input;
+mod saved_state;
 mod waiting;
 
 use std::time::{Duration, Instant};
 
 use plumbline_bundle::{Failure, FailureCode, Screenshot, StepRecord};
-use plumbline_seam::{Action, Assertion, Step, Viewport};
+use plumbline_seam::{Action, Assertion, SavedState, Step, Viewport};
 use serde_json::{Value, json};
 use url::Url;
 
@@ -27,6 +28,7 @@ use crate::protocol::{CallError, Reservation};
 use crate::visit::{Observer, expectation};
 use error::StepError;
 use input::Keyboard;
+use saved_state::StorageReader;
 
 /// Maximum duration of all steps together, with the answer to a consent dialog and the removal of
 /// caches.
@@ -57,6 +59,32 @@ pub(crate) async fn perform(
     plan: &VisitPlan,
     observer: &Observer<'_>,
 ) -> Result<Tab, VisitError> {
+    let mut page = run_all(browser, plan, None, observer).await?.page;
+    make_cold(&mut page).await?;
+    page.detach().await
+}
+
+/// Performs the steps of a plan in a new tab, and returns the cookies and the storage that they
+/// left.
+pub(crate) async fn sign_in(
+    browser: &mut Browser,
+    plan: &VisitPlan,
+    observer: &Observer<'_>,
+) -> Result<SavedState, VisitError> {
+    let reader = Some(StorageReader::default());
+    let mut runner = run_all(browser, plan, reader, observer).await?;
+    let mut reader = runner.storage.take().unwrap_or_default();
+    reader.read(&mut runner.page).await?;
+    reader.finish(&mut runner.page).await
+}
+
+/// Performs the steps of a plan in a new tab, and waits until its network is idle.
+async fn run_all<'b>(
+    browser: &'b mut Browser,
+    plan: &VisitPlan,
+    storage: Option<StorageReader>,
+    observer: &Observer<'_>,
+) -> Result<Runner<'b>, VisitError> {
     let network = match browser.proxy_port {
         Some(_) => &plan.steps_network,
         None => &plan.network,
@@ -74,6 +102,7 @@ pub(crate) async fn perform(
         size_px: screenshot::device_pixels(&plan.device),
         deadline: Instant::now() + STEPS_DEADLINE,
         screenshot_chars: 0,
+        storage,
     };
     let steps = &plan.steps.0;
     if !steps.is_empty() && starts_on_page(steps) {
@@ -88,10 +117,8 @@ pub(crate) async fn perform(
     if !plan.consent.is_none() {
         runner.answer_consent(plan, observer).await?;
     }
-    let mut page = runner.page;
-    waiting::until_idle(&mut page, Instant::now() + SETTLE_DEADLINE).await?;
-    make_cold(&mut page).await?;
-    page.detach().await
+    waiting::until_idle(&mut runner.page, Instant::now() + SETTLE_DEADLINE).await?;
+    Ok(runner)
 }
 
 /// Returns whether the steps begin on the audited page, because they open none themselves.
@@ -164,6 +191,8 @@ struct Runner<'b> {
     screenshot_chars: usize,
     /// Memory of the screenshots.
     reservation: Reservation,
+    /// Reads the storage after each step, if a saved session is made.
+    storage: Option<StorageReader>,
 }
 
 impl Runner<'_> {
@@ -194,6 +223,9 @@ impl Runner<'_> {
         };
         self.page.check_size()?;
         observer(VisitEvent::StepEnded(&record));
+        if let Some(storage) = &mut self.storage {
+            storage.read(&mut self.page).await?;
+        }
         match reason {
             None => Ok(()),
             Some(reason) => {

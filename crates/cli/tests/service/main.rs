@@ -19,6 +19,7 @@ mod output;
 mod pages;
 mod postgres;
 mod restarts;
+mod saved_sessions;
 mod secrets;
 mod server;
 mod settings;

@@ -169,5 +169,6 @@ pub fn output(bundle: Option<Vec<u8>>) -> AuditOutput {
         report: serde_json::from_value(report).unwrap(),
         bundle,
         media: None,
+        session: None,
     }
 }

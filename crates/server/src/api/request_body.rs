@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// The rule for URLs of pages and webhooks, see [`target::is_auditable`].
-const URL_RULE: &str = "The URL must be an absolute http or https URL of a host that may be visited, \
+pub(crate) const URL_RULE: &str = "The URL must be an absolute http or https URL of a host that may be visited, \
                         without user name and password.";
 
 /// The largest number of runs of an audit.
@@ -67,6 +67,8 @@ pub(crate) struct AuditRequest {
     steps: Option<Parsed<Steps, InvalidOption>>,
     #[serde(default, deserialize_with = "text")]
     consent: Option<String>,
+    #[serde(default, deserialize_with = "text")]
+    session: Option<String>,
 }
 
 /// The body of a batch, before validation.
@@ -95,6 +97,8 @@ pub(crate) struct BatchRequest {
     steps: Option<Parsed<Steps, InvalidOption>>,
     #[serde(default, deserialize_with = "text")]
     consent: Option<String>,
+    #[serde(default, deserialize_with = "text")]
+    session: Option<String>,
 }
 
 /// The body of a request to share a report, before validation.
@@ -135,6 +139,7 @@ impl From<Order> for AuditRequest {
             expect: order.options.expect.map(|expect| Parsed(Ok(*expect))),
             steps: Some(Parsed(Ok(order.options.steps))),
             consent: Some(order.options.consent.as_str().to_owned()),
+            session: order.options.session.map(|session| session.name),
         }
     }
 }
@@ -170,6 +175,7 @@ impl AuditRequest {
                 expect: self.expect,
                 steps: self.steps,
                 consent: self.consent,
+                session: self.session,
             })?,
         };
         Ok(ValidStart {
@@ -224,6 +230,7 @@ impl BatchRequest {
             expect: self.expect,
             steps: self.steps,
             consent: self.consent,
+            session: self.session,
         })?;
         let mut orders = Vec::with_capacity(count);
         for url in &self.urls {
@@ -372,7 +379,7 @@ fn whole_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i64
 }
 
 /// Deserializes an optional member, which may be absent but not null, as a text.
-fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+pub(crate) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     String::deserialize(deserializer).map(Some)
 }
 

@@ -112,9 +112,15 @@ impl From<VaultError> for Failure {
                 Self::SecretsUnavailable(NO_KEY.to_owned())
             }
             VaultError::OtherKey(name) => Self::SecretsUnavailable(format!(
-                "The secret `{name}` was stored with another key. Store it again, or let the operator of \
+                "`{name}` was stored with another key. Store it again, or let the operator of \
                  this server restore the key (--secrets-key)."
             )),
+            VaultError::UnknownSession(name) => {
+                let reason = format!(
+                    "There is no session with the name `{name}`. POST /v1/sessions defines it."
+                );
+                Self::UnknownSession(InvalidValue::new("session", reason))
+            }
             VaultError::Replacement(ReplacementError::Invalid(error)) => invalid_option(error),
             VaultError::Replacement(ReplacementError::Unknown(name)) => {
                 let reason = format!(

@@ -1,7 +1,8 @@
 //! Reads the options of a visit from the body of a start or batch.
 
 use plumbline_seam::{
-    Consent, Expectation, InvalidOption, Steps, VisitOptions, VisitState, without_value,
+    Consent, Expectation, InvalidOption, SessionUse, Steps, VisitOptions, VisitState, is_name,
+    without_value,
 };
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::Value;
@@ -22,6 +23,7 @@ pub(crate) struct RequestedOptions {
     pub(crate) expect: Option<Parsed<Expectation>>,
     pub(crate) steps: Option<Parsed<Steps, InvalidOption>>,
     pub(crate) consent: Option<String>,
+    pub(crate) session: Option<String>,
 }
 
 const NULL: &str = "A member is null. Leave it out instead.";
@@ -95,11 +97,27 @@ pub(crate) fn validated(requested: RequestedOptions) -> Result<VisitOptions, Fai
         expect: (expect != Expectation::default()).then(|| Box::new(expect)),
         steps: steps.map_err(invalid_option)?,
         consent: parse_consent(requested.consent.as_deref())?,
+        session: parse_session(requested.session)?,
         secrets: Vec::new(),
     };
     match options.validate() {
         Ok(()) => Ok(options),
         Err(error) => Err(invalid_option(error)),
+    }
+}
+
+fn parse_session(name: Option<String>) -> Result<Option<SessionUse>, Failure> {
+    match name {
+        Some(name) if !is_name(&name) => {
+            let reason = "The session is the name of one that POST /v1/sessions has defined.";
+            Err(Failure::UnknownSession(InvalidValue::new(
+                "session", reason,
+            )))
+        }
+        name => Ok(name.map(|name| SessionUse {
+            name,
+            sign_in: None,
+        })),
     }
 }
 

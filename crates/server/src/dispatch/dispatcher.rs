@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use plumbline_bundle::Phase;
 use plumbline_model::report::Report;
 use plumbline_model::summary::ReportSummary;
-use plumbline_seam::{LeaseState, ReturnReason, VisitNumber};
+use plumbline_seam::{LeaseState, MadeSession, ReturnReason, VisitNumber};
 use plumbline_store::{
     AgentBounds, AgentPresence, AgentRecord, AgentStore, AttemptState, AuditError, Blobs,
     FinishedAudit, Lease, LeaseOwner, LeaseScope, ProcessSet, ReleaseReason, SlotLimit, Store,
@@ -300,9 +300,16 @@ impl Dispatcher {
         &self,
         state: AttemptState,
         report: Report,
+        session: Option<&MadeSession>,
     ) -> Result<LeaseState, StoreError> {
         match state {
-            AttemptState::Held(lease) => self.finish(&lease, report).await,
+            AttemptState::Held(lease) => {
+                let state = self.finish(&lease, report).await?;
+                if let (LeaseState::Held, Some(session)) = (state, session) {
+                    self.keep_session(&lease, session).await;
+                }
+                Ok(state)
+            }
             AttemptState::Finished => Ok(LeaseState::Held),
             AttemptState::Lost => Ok(LeaseState::Lost),
         }

@@ -45,6 +45,7 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
         "Steps": visit_options::steps(),
         "Step": visit_options::step(),
         "Consent": visit_options::consent(),
+        "SessionName": visit_options::session_name(),
         "Webhook": {
             "$ref": "#/components/schemas/Url",
             "description": "Receives a request when the audit is completed; see Webhooks.",
@@ -94,6 +95,7 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
                 "expect": reference("Expectation"),
                 "steps": reference("Steps"),
                 "consent": reference("Consent"),
+                "session": reference("SessionName"),
                 "webhook": reference("Webhook"),
                 "labels": reference("Labels"),
             },
@@ -117,6 +119,7 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
                 "expect": reference("Expectation"),
                 "steps": reference("Steps"),
                 "consent": reference("Consent"),
+                "session": reference("SessionName"),
                 "webhook": reference("Webhook"),
                 "labels": reference("Labels"),
             },

@@ -1,5 +1,6 @@
 //! The JSON schemas of the state, the expectations and the steps of a visit.
 
+use plumbline_seam::MAX_NAME_BYTES;
 use serde_json::{Value, json};
 
 pub(super) fn state() -> Value {
@@ -192,5 +193,14 @@ pub(super) fn consent() -> Value {
         "description": "The choice in the page's consent dialog. Before each visit, and after the steps, the page is opened \
                         and the button of a known consent manager is clicked; the visit is cold, as after steps. The \
                         report names the manager (`conditions.consent`), or says that there was no known dialog.",
+    })
+}
+
+pub(super) fn session_name() -> Value {
+    json!({
+        "type": "string", "minLength": 1, "maxLength": MAX_NAME_BYTES, "pattern": "^[A-Za-z0-9_.-]+$",
+        "description": "The name of a session of the account (`POST /v1/sessions`). Its cookies and storage are seeded into \
+                        each visit, before those of `state`. The first audit that uses it signs in; if the page shows \
+                        that the session has ended, the audit signs in again, once.",
     })
 }

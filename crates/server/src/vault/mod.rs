@@ -1,6 +1,8 @@
-//! Secrets of clients: sealed before they are stored, and opened when a job is handed to an agent.
+//! Secrets and sessions of clients: sealed before they are stored, and opened when a job is handed
+//! to an agent.
 
 mod key;
+mod sessions;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,6 +12,7 @@ use plumbline_store::{SecretStore, StoreError, StoredSecret, Timestamp};
 
 use key::SealError;
 pub use key::VaultKey;
+pub(crate) use sessions::MAX_SESSIONS;
 
 /// The largest number of secrets of an account.
 pub(crate) const MAX_SECRETS: u32 = 100;
@@ -22,12 +25,28 @@ pub(crate) enum VaultError {
     /// The key cannot be used. The text is for the log: it names a file of the server.
     #[error("the key of stored secrets cannot be used: {0}")]
     Key(String),
-    /// A secret with this name was sealed with another key.
-    #[error("the secret `{0}` was sealed with another key")]
+    /// A secret or a session with this name was sealed with another key.
+    #[error("`{0}` was sealed with another key")]
     OtherKey(String),
+    /// The account has no session with this name.
+    #[error("there is no session with the name `{0}`")]
+    UnknownSession(String),
     /// A secret does not exist, or cannot be used where its placeholder is.
     #[error(transparent)]
     Replacement(ReplacementError),
+}
+
+impl VaultError {
+    /// Returns the error of a text that cannot be read or written. The error of the parser is left
+    /// out, because it may quote a value.
+    fn unreadable(_: serde_json::Error) -> Self {
+        Self::Key("a saved session cannot be read".to_owned())
+    }
+}
+
+/// Returns whether the options of an order need the vault.
+pub(crate) fn is_needed_by(options: &VisitOptions) -> bool {
+    options.session.is_some() || !options.secret_names().is_empty()
 }
 
 /// Seals secrets with a key, and keeps them in the store.
@@ -73,8 +92,18 @@ impl Vault {
         Ok(self.store.delete_secret(account_id, name).await?)
     }
 
-    /// Returns options with the secrets of an account in place of their placeholders.
-    pub(crate) async fn replace(
+    /// Returns options with the secrets of an account in place of their placeholders, and with the
+    /// session that they use.
+    pub(crate) async fn prepare(
+        &self,
+        account_id: &str,
+        options: &VisitOptions,
+    ) -> Result<VisitOptions, VaultError> {
+        let options = self.replace_secrets(account_id, options).await?;
+        self.with_session(account_id, options).await
+    }
+
+    async fn replace_secrets(
         &self,
         account_id: &str,
         options: &VisitOptions,
@@ -93,15 +122,19 @@ impl Vault {
             .map_err(VaultError::Replacement)
     }
 
-    /// Returns options with the secrets of an audit's account in place of their placeholders.
-    pub(crate) async fn replace_for_audit(
+    /// Prepares options like [`Vault::prepare`], for the account of an audit.
+    pub(crate) async fn prepare_for_audit(
         &self,
         tracking_id: &str,
         options: &VisitOptions,
     ) -> Result<VisitOptions, VaultError> {
+        let account_id = self.account_of_audit(tracking_id).await?;
+        self.prepare(&account_id, options).await
+    }
+
+    async fn account_of_audit(&self, tracking_id: &str) -> Result<String, VaultError> {
         let account_id = self.store.account_of_audit(tracking_id).await?;
-        let account_id = account_id.ok_or(StoreError::NotFound("audit"))?;
-        self.replace(&account_id, options).await
+        Ok(account_id.ok_or(StoreError::NotFound("audit"))?)
     }
 }
 

@@ -146,7 +146,7 @@ async fn every_example_works_and_its_response_is_as_described() {
             }
         }
     }
-    assert!(count >= 22, "{count}");
+    assert!(count >= 25, "{count}");
 }
 
 #[tokio::test]

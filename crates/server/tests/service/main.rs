@@ -39,6 +39,7 @@ mod rates;
 mod receivers;
 mod report_page;
 mod rig;
+mod saved_sessions;
 mod sessions;
 mod shared_pages;
 mod shares;

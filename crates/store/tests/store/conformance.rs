@@ -235,6 +235,8 @@ macro_rules! whole_suite {
                 a_secret_belongs_to_one_account
                 the_number_of_secrets_per_account_is_limited
                 the_account_of_an_audit_is_known
+                a_saved_session_is_defined_made_and_deleted
+                a_state_of_an_earlier_definition_is_not_stored
             }
             submissions {
                 an_audit_costs_as_many_credits_as_it_has_runs

@@ -86,3 +86,63 @@ pub async fn the_account_of_an_audit_is_known(backend: &dyn Backend) {
     assert_eq!(owner, Some(account.id));
     assert_eq!(secrets.account_of_audit("two").await.unwrap(), None);
 }
+
+async fn define(secrets: &dyn SecretStore, account_id: &str, name: &str, now: Timestamp) -> bool {
+    let put = secrets.put_saved_session(account_id, name, b"\0definition", 2, now);
+    put.await.unwrap()
+}
+
+pub async fn a_saved_session_is_defined_made_and_deleted(backend: &dyn Backend) {
+    let (store, secrets) = backend.open_secrets().await;
+    let (mine, theirs) = (account(&*store, 1).await.id, account(&*store, 1).await.id);
+    for name in ["b", "a"] {
+        assert!(define(&*secrets, &mine, name, NOW).await);
+    }
+    assert!(!define(&*secrets, &mine, "c", NOW).await, "too many");
+    let session = secrets.saved_session(&mine, "a").await.unwrap().unwrap();
+    assert_eq!(session.definition, b"\0definition");
+    assert_eq!(session.state, None);
+    let then = later(Duration::from_secs(5));
+    let put = secrets.put_session_state(&mine, "a", session.version, b"\xff", then);
+    assert!(put.await.unwrap());
+    let (_, reopened) = backend.open_secrets().await;
+    let session = reopened.saved_session(&mine, "a").await.unwrap().unwrap();
+    assert_eq!(session.state.as_deref(), Some(&b"\xff"[..]));
+    let listed = reopened.saved_sessions(&mine).await.unwrap();
+    let listed: Vec<_> = listed
+        .iter()
+        .map(|it| (it.name.as_str(), it.made_at))
+        .collect();
+    assert_eq!(listed, [("a", Some(then)), ("b", None)]);
+
+    assert_eq!(secrets.saved_session(&theirs, "a").await.unwrap(), None);
+    assert!(!secrets.delete_saved_session(&theirs, "a").await.unwrap());
+    assert!(secrets.delete_saved_session(&mine, "a").await.unwrap());
+    assert!(!secrets.delete_saved_session(&mine, "a").await.unwrap());
+    assert_eq!(secrets.saved_session(&mine, "a").await.unwrap(), None);
+    let nobody = secrets.put_saved_session("nobody", "a", b"x", 2, NOW).await;
+    assert!(matches!(nobody, Err(StoreError::NotFound(_))), "{nobody:?}");
+}
+
+pub async fn a_state_of_an_earlier_definition_is_not_stored(backend: &dyn Backend) {
+    let (store, secrets) = backend.open_secrets().await;
+    let id = account(&*store, 1).await.id;
+    let version = async || {
+        let session = secrets.saved_session(&id, "a").await.unwrap();
+        session.unwrap().version
+    };
+    assert!(define(&*secrets, &id, "a", NOW).await);
+    let first = version().await;
+    let put = secrets.put_session_state(&id, "a", first, b"state", NOW);
+    assert!(put.await.unwrap());
+    // Defined again within the same millisecond: the state is that of another login.
+    assert!(define(&*secrets, &id, "a", NOW).await);
+    let second = version().await;
+    assert!(second > first);
+    let session = secrets.saved_session(&id, "a").await.unwrap().unwrap();
+    assert_eq!(session.state, None);
+    let late = secrets.put_session_state(&id, "a", first, b"late", NOW);
+    assert!(!late.await.unwrap());
+    let session = secrets.saved_session(&id, "a").await.unwrap().unwrap();
+    assert_eq!(session.state, None);
+}
