@@ -26,8 +26,8 @@ pub(crate) struct SessionKeeper<'o> {
 #[derive(Default)]
 struct KeptState {
     state: Option<Arc<SavedState>>,
-    /// True if the state was made in this audit. It is not made again, because another attempt would
-    /// end in the same way.
+    /// True if the state was made in this audit. It is not made again, because another attempt
+    /// would end in the same way.
     is_made: bool,
 }
 

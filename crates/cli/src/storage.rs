@@ -86,8 +86,8 @@ pub fn database(data: &Path) -> PathBuf {
     data.join("plumbline.db")
 }
 
-/// Returns the key that seals the secrets of clients, if there is one. Servers that share a database
-/// need the same key, so that none is made for them.
+/// Returns the key that seals the secrets of clients, if there is one. Servers that share a
+/// database need the same key, so that none is made for them.
 pub fn vault_key(
     location: &StoreLocation,
     file: Option<PathBuf>,

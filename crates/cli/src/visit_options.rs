@@ -119,8 +119,8 @@ fn replace_secrets(
     })
 }
 
-/// Returns the name of the environment variable with a secret: upper case, with underscores in place
-/// of dots and hyphens, which variables cannot have.
+/// Returns the name of the environment variable with a secret: upper case, with underscores in
+/// place of dots and hyphens, which variables cannot have.
 fn secret_variable(name: &str) -> String {
     let name = name.to_ascii_uppercase().replace(['.', '-'], "_");
     format!("PLUMBLINE_SECRET_{name}")

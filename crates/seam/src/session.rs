@@ -14,8 +14,8 @@ pub const MAX_SAVED_STATE_BYTES: usize = 256 * 1024;
 #[serde(rename_all = "camelCase")]
 pub struct SessionUse {
     pub name: String,
-    /// How the session is made, and its state. Only the options of a job have it: an order is stored
-    /// with the name.
+    /// How the session is made, and its state. Only the options of a job have it: an order is
+    /// stored with the name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sign_in: Option<Box<SignIn>>,
 }

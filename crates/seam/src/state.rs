@@ -88,8 +88,8 @@ pub struct Header {
     pub origins: Vec<String>,
 }
 
-/// Credentials of HTTP basic authentication. The user name may come from a stored secret as well, so
-/// that [`std::fmt::Debug`] shows none of them.
+/// Credentials of HTTP basic authentication. The user name may come from a stored secret as well,
+/// so that [`std::fmt::Debug`] shows none of them.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BasicAuth {
     pub username: String,

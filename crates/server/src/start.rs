@@ -121,9 +121,9 @@ impl Orders {
     }
 }
 
-/// Checks that the account has all secrets and the session that the orders use, and that the secrets
-/// are valid where they are used. The values are not kept: they are read again when a job is handed
-/// to an agent.
+/// Checks that the account has all secrets and the session that the orders use, and that the
+/// secrets are valid where they are used. The values are not kept: they are read again when a job
+/// is handed to an agent.
 async fn check_vault(
     service: &SharedState,
     starter: &Starter,

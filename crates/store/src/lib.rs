@@ -1,7 +1,8 @@
 //! Stores accounts, keys, credits, audits, leases, reports, agents and pending webhooks.
 //!
-//! The traits [`Store`], [`PageStore`], [`AgentStore`] and [`SecretStore`] are implemented for SQLite and
-//! PostgreSQL, and both pass one conformance suite. Reports are opaque JSON text to this crate.
+//! The traits [`Store`], [`PageStore`], [`AgentStore`] and [`SecretStore`] are implemented for
+//! SQLite and PostgreSQL, and both pass one conformance suite. Reports are opaque JSON text to this
+//! crate.
 
 mod agents;
 mod blobs;

@@ -2,8 +2,8 @@ use async_trait::async_trait;
 
 use crate::{StoreError, Timestamp};
 
-/// Secrets that clients have stored, and sessions that audits sign in with. Both are sealed: a store
-/// cannot read them.
+/// Secrets that clients have stored, and sessions that audits sign in with. Both are sealed: a
+/// store cannot read them.
 ///
 /// The rules of [`crate::Store`] apply here, too.
 #[async_trait]
@@ -34,8 +34,8 @@ pub trait SecretStore: Send + Sync + 'static {
     async fn delete_secret(&self, account_id: &str, name: &str) -> Result<bool, StoreError>;
 
     /// Stores the definition of a session, in place of an earlier one with its name, whose state is
-    /// deleted. Returns false, and changes nothing, if the account already has `max_sessions` others.
-    /// An unknown account is a [`StoreError::NotFound`].
+    /// deleted. Returns false, and changes nothing, if the account already has `max_sessions`
+    /// others. An unknown account is a [`StoreError::NotFound`].
     async fn put_saved_session(
         &self,
         account_id: &str,

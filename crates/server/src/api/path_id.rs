@@ -42,7 +42,8 @@ impl<S: Send + Sync> FromRequestParts<S> for PathIds {
     }
 }
 
-/// A plausible `{name}` that a client chose: see [`plumbline_seam::is_name`]. Any other cannot exist.
+/// A plausible `{name}` that a client chose: see [`plumbline_seam::is_name`]. Any other cannot
+/// exist.
 pub(crate) struct PathName(pub(crate) String);
 
 impl<S: Send + Sync> FromRequestParts<S> for PathName {

@@ -1,5 +1,5 @@
-//! Sessions that audits sign in with: defined once, made by the first audit that uses them, and made
-//! again when they have ended.
+//! Sessions that audits sign in with: defined once, made by the first audit that uses them, and
+//! made again when they have ended.
 
 use axum::{extract::State, response::Response};
 use plumbline_report::contract::iso8601_ms;

@@ -7,9 +7,10 @@ use super::{Dispatcher, whole_ms};
 use crate::vault::{self, VaultError};
 
 impl Dispatcher {
-    /// Returns the job of a lease, whose options have values in place of placeholders, and the session
-    /// that they use. The audit of a secret or session that was deleted meanwhile must be failed. If the secrets cannot be read, the audit
-    /// is returned as a fault, and there is no job.
+    /// Returns the job of a lease, whose options have values in place of placeholders, and the
+    /// session that they use. The audit of a secret or session that was deleted meanwhile must be
+    /// failed. If the secrets cannot be read, the audit is returned as a fault, and there is no
+    /// job.
     pub(crate) async fn job(&self, lease: &Lease) -> Result<Option<Job>, StoreError> {
         let mut job = Job {
             attempt: Attempt {
