@@ -194,6 +194,35 @@ mod tests {
     }
 
     #[test]
+    fn a_key_for_secrets_is_made_only_where_one_server_has_the_database() {
+        let data = tempfile::tempdir().unwrap();
+        let location = |store: &str| StoreLocation {
+            data: data.path().to_owned(),
+            store: store.parse().unwrap(),
+        };
+        let postgres = location("postgres://u:p@host/db");
+        assert!(vault_key(&postgres, None).unwrap().is_none());
+        let sqlite = location("sqlite:some/file.db");
+        assert!(vault_key(&sqlite, None).unwrap().is_some());
+        assert!(
+            !data.path().join("secrets.key").exists(),
+            "made on first use"
+        );
+
+        let file = data.path().join("own.key");
+        let missing = vault_key(&postgres, Some(file.clone())).err();
+        let Some(Exit::Usage(message)) = missing else {
+            panic!("{missing:?}");
+        };
+        assert!(
+            message.starts_with("--secrets-key: ") && message.contains("own.key"),
+            "{message}"
+        );
+        fs::write(&file, "0f".repeat(32)).unwrap();
+        assert!(vault_key(&postgres, Some(file)).unwrap().is_some());
+    }
+
+    #[test]
     fn the_id_of_a_data_directory_does_not_change() {
         let data = tempfile::tempdir().unwrap();
         let id = server_id(data.path()).unwrap();
