@@ -19,6 +19,7 @@ use crate::failure_reason;
 use crate::held_evidence::JudgedVisit;
 use crate::judging::judge;
 use crate::redaction::{Redacted, Secrets};
+use crate::sessions::{SessionKeeper, SignedIn};
 use crate::visits::{RepeatPolicy, Visit, are_enough, choose, reason_for_next};
 
 /// An internal error, after which the audit may be tried again.
@@ -42,6 +43,9 @@ pub struct AuditEvent<'a> {
 
 /// The observer of an audit's progress.
 pub(crate) type Progress<'o> = dyn Fn(AuditEvent<'_>) + Send + Sync + 'o;
+
+/// The observer of a visit.
+pub(crate) type Observer<'o> = dyn Fn(VisitEvent<'_>) + Send + Sync + 'o;
 
 /// Performs audits, each visit in a fresh browser.
 pub struct Auditor {
@@ -78,8 +82,7 @@ impl Auditor {
     ) -> Result<AuditOutput, AuditFault> {
         let encoding = Encoding::Container;
         let policy = RepeatPolicy::IfDisturbed;
-        let visit = self.audit_with(policy, order, encoding, progress).await?;
-        visit.pack(encoding).await
+        self.audit_once(policy, order, encoding, progress).await
     }
 
     /// Audits like [`Auditor::audit`], with the evidence in an encoding.
@@ -90,8 +93,21 @@ impl Auditor {
         progress: &Progress<'_>,
     ) -> Result<AuditOutput, AuditFault> {
         let policy = RepeatPolicy::UntilCertain;
-        let visit = self.audit_with(policy, order, encoding, progress).await?;
-        visit.pack(encoding).await
+        self.audit_once(policy, order, encoding, progress).await
+    }
+
+    async fn audit_once(
+        &self,
+        policy: RepeatPolicy,
+        order: &Order,
+        encoding: Encoding,
+        progress: &Progress<'_>,
+    ) -> Result<AuditOutput, AuditFault> {
+        let session = SessionKeeper::of(order);
+        let visit = self
+            .audit_with(policy, order, &session, encoding, progress)
+            .await?;
+        Ok(session.add_to(visit.pack(encoding).await?))
     }
 
     /// Visits and judges a page as often as `policy` demands, and returns the visit to report.
@@ -100,6 +116,7 @@ impl Auditor {
         &self,
         policy: RepeatPolicy,
         order: &Order,
+        session: &SessionKeeper<'_>,
         encoding: Encoding,
         progress: &Progress<'_>,
     ) -> Result<JudgedVisit, AuditFault> {
@@ -126,7 +143,7 @@ impl Auditor {
             };
             let observe = |event: VisitEvent<'_>| progress(AuditEvent { visit, event });
             let result = self
-                .visit_and_judge(order, &resolved, &calibration, &observe)
+                .visit_signed_in(order, session, &resolved, &calibration, &observe)
                 .await;
             let output = match result {
                 Ok(output) => output,
@@ -158,12 +175,14 @@ impl Auditor {
         Ok(output)
     }
 
-    async fn visit_and_judge(
+    /// Visits and judges a page, with the state of a saved session if there is one.
+    pub(crate) async fn visit_and_judge(
         &self,
         order: &Order,
+        session: Option<SignedIn<'_>>,
         resolved: &ResolvedOrder<'_>,
         calibration: &Calibration,
-        progress: &(dyn Fn(VisitEvent<'_>) + Send + Sync),
+        progress: &Observer<'_>,
     ) -> Result<JudgedVisit, AuditFault> {
         let mut conditions = resolved.conditions.clone();
         let cpu = &mut conditions.cpu;
@@ -178,7 +197,8 @@ impl Auditor {
         });
 
         let options = &order.options;
-        let secrets = Secrets::of(options)?;
+        let saved = session.map(|session| session.state);
+        let secrets = Secrets::of(options, saved.map(Arc::as_ref))?;
         let mut browser = self.browsers.take().await.map_err(AuditFault::of)?;
         browser.wait_for_turn(choice.throttle).await;
         let clock = Arc::clone(browser.clock());
@@ -197,6 +217,9 @@ impl Auditor {
             deadline: Duration::from_secs(resolved.network.deadline_s.into()),
             allow_error_status: options.allow_error_status,
             state: options.state.clone(),
+            saved: saved.cloned(),
+            session_expect: session
+                .map(|session| Box::new(session.sign_in.definition.expect.clone())),
             expect: options.expect.clone(),
             steps: options.steps.clone(),
             consent: options.consent,
@@ -282,11 +305,20 @@ impl Auditor {
 
     /// Returns the report of an audit that was tried too often.
     pub fn exhausted(&self, order: &Order) -> Result<AuditOutput, AuditFault> {
-        let resolved = conditions::resolve(&self.catalog, &self.agent_location, order)?;
         let failure = Failure::new(
             FailureCode::Internal,
             "The audit was tried several times and failed each time with an internal error.",
         );
+        self.failed(order, failure)
+    }
+
+    /// Returns the report of an audit that fails without a visit.
+    pub(crate) fn failed(
+        &self,
+        order: &Order,
+        failure: Failure,
+    ) -> Result<AuditOutput, AuditFault> {
+        let resolved = conditions::resolve(&self.catalog, &self.agent_location, order)?;
         Ok(Report::failed(&order.url, resolved.conditions, failure).into())
     }
 

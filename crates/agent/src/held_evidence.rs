@@ -65,6 +65,7 @@ impl JudgedVisit {
             report: self.report,
             bundle,
             media,
+            session: None,
         })
     }
 

@@ -14,6 +14,7 @@ mod redaction;
 mod run;
 mod runs;
 mod self_check;
+mod sessions;
 mod visits;
 
 pub use auditor::{AuditEvent, AuditFault, Auditor};

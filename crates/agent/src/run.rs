@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use plumbline_browser::VisitEvent;
-use plumbline_bundle::Phase;
+use plumbline_bundle::{Failure, FailureCode, Phase};
 use plumbline_seam::{AuditOutput, Job, LeaseState, NextJob, ReturnReason, Work, WorkError};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -173,6 +173,10 @@ impl Slot {
     async fn audit_while_held(&self, job: &Job) -> AttemptEnd {
         if job.exhausted {
             return self.auditor.exhausted(&job.order).into();
+        }
+        if let Some(reason) = &job.precondition_failure {
+            let failure = Failure::new(FailureCode::PreconditionFailed, reason);
+            return self.auditor.failed(&job.order, failure).into();
         }
         let progress = |AuditEvent { visit, event }: AuditEvent<'_>| match event {
             VisitEvent::PhaseStarted(phase) => {

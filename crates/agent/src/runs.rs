@@ -6,6 +6,7 @@ use plumbline_seam::{AuditOutput, Order, VisitNumber};
 
 use crate::auditor::Progress;
 use crate::held_evidence::JudgedVisit;
+use crate::sessions::SessionKeeper;
 use crate::visits::RepeatPolicy;
 use crate::{AuditEvent, AuditFault, Auditor};
 
@@ -25,6 +26,7 @@ impl Auditor {
         if runs <= 1 {
             return self.audit_encoded(order, encoding, progress).await;
         }
+        let session = SessionKeeper::of(order);
         let mut outputs: Vec<JudgedVisit> = Vec::new();
         for number in 1..=runs {
             let policy = RepeatPolicy::IfDisturbed;
@@ -35,7 +37,9 @@ impl Auditor {
                 };
                 progress(AuditEvent { visit, ..event });
             };
-            let run = self.audit_with(policy, order, encoding, &observe).await?;
+            let run = self
+                .audit_with(policy, order, &session, encoding, &observe)
+                .await?;
             // A run is held until all are made and one of them is chosen.
             outputs.push(run.hold(runs as usize, encoding).await?);
             let all_failed = outputs.iter().all(|run| run.report.error.is_some());
@@ -45,7 +49,7 @@ impl Auditor {
         }
         let chosen = choose_run(outputs, runs);
         let chosen = chosen.ok_or_else(|| AuditFault("the page was not visited".to_owned()))?;
-        chosen.pack(encoding).await
+        Ok(session.add_to(chosen.pack(encoding).await?))
     }
 }
 

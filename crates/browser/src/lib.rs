@@ -31,6 +31,6 @@ pub use page::VisitError;
 pub use plan::{NetworkPath, VisitPlan};
 pub use plumbline_clock::CorePace;
 pub use pool::{Pool, PoolCounts};
-pub use visit::{VisitEvent, visit};
+pub use visit::{VisitEvent, sign_in, visit};
 
 pub use plumbline_bundle::Phase;

@@ -1,8 +1,9 @@
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use plumbline_catalog::Device;
-use plumbline_seam::{Consent, Expectation, Steps, View, VisitState};
+use plumbline_seam::{Consent, Expectation, SavedState, Steps, View, VisitState};
 
 use crate::{BrowserVersion, Throttle, steps};
 
@@ -39,6 +40,10 @@ pub struct VisitPlan {
     pub allow_error_status: bool,
     /// The state that is seeded into the profile before the visit, if there is one.
     pub state: Option<Box<VisitState>>,
+    /// The state of a saved session, which is seeded before that of the visit.
+    pub saved: Option<Arc<SavedState>>,
+    /// Conditions that the page must meet while the saved session is valid.
+    pub session_expect: Option<Box<Expectation>>,
     /// Conditions that the page must meet. Otherwise it is a failure.
     pub expect: Option<Box<Expectation>>,
     /// Steps that are performed before the visit, in its profile.
@@ -66,6 +71,8 @@ impl VisitPlan {
             max_bytes: 100_000_000,
             allow_error_status: false,
             state: None,
+            saved: None,
+            session_expect: None,
             expect: None,
             steps: Steps::default(),
             consent: Consent::None,

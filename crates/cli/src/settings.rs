@@ -55,6 +55,8 @@ pub struct ServeSettings {
     /// The files of the certificate and its key, for HTTPS.
     pub tls: Option<(PathBuf, PathBuf)>,
     pub metrics_token: Option<String>,
+    /// The file with the key that seals the secrets of clients.
+    pub secrets_key: Option<PathBuf>,
     pub logo: Option<Logo>,
     pub drain_grace: Duration,
     pub keep: Keep,
@@ -107,6 +109,7 @@ impl ServeSettings {
             launch: launch_options(args.browser),
             field: FieldSettings::resolve(&args.field, &targets)?,
             targets,
+            secrets_key: args.secrets_key,
             slots: args.slots.unwrap_or_else(default_slots),
             visits: max_visits(args.visits),
             simulate_locations: args.simulate_locations.unwrap_or(true),

@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
+use plumbline_server::VaultKey;
 use plumbline_store::{
-    AgentStore, PageStore, PostgresOptions, PostgresStore, SqliteStore, Store, random_text,
+    AgentStore, PageStore, PostgresOptions, PostgresStore, SecretStore, SqliteStore, Store,
+    random_text,
 };
 
 use crate::args::DataArgs;
@@ -84,11 +86,33 @@ pub fn database(data: &Path) -> PathBuf {
     data.join("plumbline.db")
 }
 
+/// Returns the key that seals the secrets of clients, if there is one. Servers that share a
+/// database need the same key, so that none is made for them.
+pub fn vault_key(
+    location: &StoreLocation,
+    file: Option<PathBuf>,
+) -> Result<Option<VaultKey>, Exit> {
+    if let Some(file) = file {
+        let key = VaultKey::existing(file);
+        key.check()
+            .map_err(|error| Exit::usage(format!("--secrets-key: {error}")))?;
+        return Ok(Some(key));
+    }
+    Ok(match &location.store {
+        Address::Sqlite(_) => {
+            let file = location.data.join("secrets.key");
+            Some(VaultKey::created_on_first_use(file))
+        }
+        Address::Postgres(_) => None,
+    })
+}
+
 /// The traits of an open store.
 pub struct Stores {
     pub store: Arc<dyn Store>,
     pub pages: Arc<dyn PageStore>,
     pub agents: Arc<dyn AgentStore>,
+    pub secrets: Arc<dyn SecretStore>,
 }
 
 /// Opens a store.
@@ -100,7 +124,8 @@ pub async fn open(address: &Address, options: PostgresOptions) -> Result<Stores,
             Stores {
                 store: store.clone(),
                 pages: store.clone(),
-                agents: store,
+                agents: store.clone(),
+                secrets: store,
             }
         }
         Address::Postgres(url) => {
@@ -109,7 +134,8 @@ pub async fn open(address: &Address, options: PostgresOptions) -> Result<Stores,
             Stores {
                 store: store.clone(),
                 pages: store.clone(),
-                agents: store,
+                agents: store.clone(),
+                secrets: store,
             }
         }
     })
@@ -165,6 +191,35 @@ mod tests {
     fn a_password_is_not_printed() {
         let address: Address = "postgres://u:secret@host/db".parse().unwrap();
         assert!(!format!("{address} {address:?}").contains("secret"));
+    }
+
+    #[test]
+    fn a_key_for_secrets_is_made_only_where_one_server_has_the_database() {
+        let data = tempfile::tempdir().unwrap();
+        let location = |store: &str| StoreLocation {
+            data: data.path().to_owned(),
+            store: store.parse().unwrap(),
+        };
+        let postgres = location("postgres://u:p@host/db");
+        assert!(vault_key(&postgres, None).unwrap().is_none());
+        let sqlite = location("sqlite:some/file.db");
+        assert!(vault_key(&sqlite, None).unwrap().is_some());
+        assert!(
+            !data.path().join("secrets.key").exists(),
+            "made on first use"
+        );
+
+        let file = data.path().join("own.key");
+        let missing = vault_key(&postgres, Some(file.clone())).err();
+        let Some(Exit::Usage(message)) = missing else {
+            panic!("{missing:?}");
+        };
+        assert!(
+            message.starts_with("--secrets-key: ") && message.contains("own.key"),
+            "{message}"
+        );
+        fs::write(&file, "0f".repeat(32)).unwrap();
+        assert!(vault_key(&postgres, Some(file)).unwrap().is_some());
     }
 
     #[test]

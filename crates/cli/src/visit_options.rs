@@ -1,9 +1,11 @@
 //! Makes the options of a visit from flags and files.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use plumbline_seam::{
-    BasicAuth, Cookie, Header, InvalidOption, Secret, Steps, VisitOptions, without_value,
+    BasicAuth, Cookie, Header, InvalidOption, ReplacementError, Secret, Steps, VisitOptions,
+    check_secret_value, without_value,
 };
 use serde::de::DeserializeOwned;
 
@@ -87,7 +89,42 @@ pub fn resolve(args: StateArgs, allow_error_status: bool) -> Result<VisitOptions
     options.consent = args.consent.unwrap_or(options.consent);
     options.view = args.view.unwrap_or(options.view);
     options.validate().map_err(invalid)?;
-    Ok(options)
+    replace_secrets(&options, |variable| std::env::var(variable).ok())
+}
+
+/// Returns the options with the values of environment variables in place of the placeholders of
+/// secrets.
+fn replace_secrets(
+    options: &VisitOptions,
+    read_variable: impl Fn(&str) -> Option<String>,
+) -> Result<VisitOptions, Exit> {
+    let names = options.secret_names();
+    if names.is_empty() {
+        return Ok(options.clone());
+    }
+    let mut values = BTreeMap::new();
+    for name in names {
+        let variable = secret_variable(&name);
+        let value = read_variable(&variable).ok_or_else(|| {
+            Exit::usage(format!(
+                "{{{{secret.{name}}}}}: set the environment variable {variable} to its value"
+            ))
+        })?;
+        check_secret_value(&value)
+            .map_err(|reason| Exit::usage(format!("{variable}: {reason}")))?;
+        values.insert(name, Secret::from(value));
+    }
+    options.with_secrets(&values).map_err(|error| match error {
+        ReplacementError::Invalid(error) => invalid(error),
+        error @ ReplacementError::Unknown(_) => Exit::usage(error.to_string()),
+    })
+}
+
+/// Returns the name of the environment variable with a secret: upper case, with underscores in
+/// place of dots and hyphens, which variables cannot have.
+fn secret_variable(name: &str) -> String {
+    let name = name.to_ascii_uppercase().replace(['.', '-'], "_");
+    format!("PLUMBLINE_SECRET_{name}")
 }
 
 fn invalid(error: InvalidOption) -> Exit {
@@ -247,6 +284,44 @@ mod tests {
             ..StateArgs::default()
         };
         assert!(message(resolve(args, false)).starts_with("view: "));
+    }
+
+    #[test]
+    fn secrets_are_read_from_the_environment() {
+        let options =
+            r#"{"state":{"headers":[{"name":"A","value":"Bearer {{secret.api-token.1}}"}]}}"#;
+        let options: VisitOptions = serde_json::from_str(options).unwrap();
+        let read = |variable: &str| {
+            assert_eq!(variable, "PLUMBLINE_SECRET_API_TOKEN_1");
+            Some("canary-1".to_owned())
+        };
+        let replaced = replace_secrets(&options, read).unwrap();
+        let state = replaced.state.unwrap();
+        assert_eq!(state.headers[0].value.expose(), "Bearer canary-1");
+        assert_eq!(replaced.secrets, [Secret::from("canary-1")]);
+        for (value, expected) in [
+            (
+                None,
+                "set the environment variable PLUMBLINE_SECRET_API_TOKEN_1",
+            ),
+            (
+                Some("canary"),
+                "PLUMBLINE_SECRET_API_TOKEN_1: The value of a secret has",
+            ),
+            (
+                Some("canary-\n1"),
+                "state.headers[0]: The value of a header",
+            ),
+        ] {
+            let result = replace_secrets(&options, |_| value.map(str::to_owned));
+            let error = message(result);
+            assert!(
+                error.contains(expected) && !error.contains("canary"),
+                "{error}"
+            );
+        }
+        // Without placeholders, no variable is read.
+        replace_secrets(&VisitOptions::default(), |_| panic!("no secret")).unwrap();
     }
 
     #[test]

@@ -180,6 +180,7 @@ fn output() -> Result<AuditOutput, Failure> {
         report,
         bundle: None,
         media: None,
+        session: None,
     })
 }
 

@@ -185,6 +185,8 @@ impl Work for RemoteWork {
             seeds_state: true,
             runs_steps: true,
             warms_cache: true,
+            masks_secrets: true,
+            keeps_sessions: true,
         };
         let deadline = max_wait + RESPONSE_DEADLINE;
         let response: LeaseResponse = post(&self.server, seam::LEASE, &request, deadline).await?;
@@ -213,6 +215,8 @@ impl Work for RemoteWork {
             seeds_state: true,
             runs_steps: true,
             warms_cache: true,
+            masks_secrets: true,
+            keeps_sessions: true,
         };
         let _: LeaseResponse = post(&self.server, seam::LEASE, &request, RESPONSE_DEADLINE).await?;
         Ok(())
@@ -265,6 +269,7 @@ impl Work for RemoteWork {
         let message = encode(&Finish {
             attempt: job.attempt.clone(),
             report: &output.report,
+            session: output.session,
         })?;
         let backoff = Backoff::new(MAX_RETRY_TIME);
         Ok(self

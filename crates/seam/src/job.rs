@@ -6,7 +6,7 @@ use plumbline_bundle::Encoding;
 use plumbline_model::report::{Consent, View};
 use serde::{Deserialize, Serialize};
 
-use crate::{Expectation, Steps, VisitState};
+use crate::{Expectation, Secret, SessionUse, Steps, VisitState};
 
 /// An order of an audit: the page, the catalog ids of its conditions, and options.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,6 +45,13 @@ pub struct VisitOptions {
     /// The content of the browser's cache before each visit.
     #[serde(default, skip_serializing_if = "View::is_first")]
     pub view: View,
+    /// The saved session that the visit uses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionUse>,
+    /// The values that replaced the placeholders of stored secrets, to be removed from evidence.
+    /// Only the options of a job have them: an order is stored with its placeholders.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<Secret>,
 }
 
 impl VisitOptions {
@@ -76,6 +83,10 @@ impl VisitOptions {
             state.erase_values();
         }
         options.steps.erase_values();
+        options.secrets.clear();
+        if let Some(session) = &mut options.session {
+            session.sign_in = None;
+        }
         options
     }
 }
@@ -114,6 +125,9 @@ pub struct Job {
     /// they only read gzipped JSON.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub containers: bool,
+    /// The reason why the audit must be failed with `PRECONDITION_FAILED`, without a visit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub precondition_failure: Option<String>,
 }
 
 impl Job {

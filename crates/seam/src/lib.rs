@@ -15,8 +15,10 @@
 
 mod job;
 mod page_url;
+mod placeholder;
 mod progress;
 mod secret;
+mod session;
 mod state;
 mod steps;
 mod validate;
@@ -29,8 +31,16 @@ pub use plumbline_model::report::{Consent, View};
 
 pub use job::{Attempt, Job, LeaseState, Order, ReturnReason, VisitOptions};
 pub use page_url::with_scheme;
+pub use placeholder::{
+    MAX_NAME_BYTES, MAX_SECRET_BYTES, MIN_MASKED_BYTES, ReplacementError, check_secret_value,
+    is_name,
+};
 pub use progress::{VisitNumber, VisitReason};
 pub use secret::{REDACTED, Secret};
+pub use session::{
+    MAX_SAVED_STATE_BYTES, MadeSession, OriginStorage, SavedState, SessionDefinition, SessionUse,
+    SignIn,
+};
 pub use state::{BasicAuth, Cookie, Expectation, Header, SameSite, VisitState};
 pub use steps::{
     Action, AssertedEvent, Assertion, Click, Condition, Decimal, Entry, KeyDefinition, KeyPress,
@@ -97,6 +107,14 @@ pub struct LeaseRequest {
     /// True if the agent measures with a warm cache. Others get no such audits.
     #[serde(default)]
     pub warms_cache: bool,
+    /// True if the agent removes the values of [`VisitOptions::secrets`] from evidence, and fails
+    /// audits with a [`Job::precondition_failure`]. Others get no audits with stored secrets.
+    #[serde(default)]
+    pub masks_secrets: bool,
+    /// True if the agent signs in for the session of [`VisitOptions`] and returns its state. Others
+    /// get no such audits.
+    #[serde(default)]
+    pub keeps_sessions: bool,
 }
 
 /// Response to a [`LeaseRequest`].
@@ -138,6 +156,9 @@ pub struct Finish<R> {
     #[serde(flatten)]
     pub attempt: Attempt,
     pub report: R,
+    /// The state of the audit's saved session, if the agent has made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<MadeSession>,
 }
 
 /// Returns an audit before its end.
@@ -231,6 +252,8 @@ mod tests {
         let parsed: LeaseRequest = serde_json::from_value(message).unwrap();
         assert!(!parsed.confirms && !parsed.leaving);
         assert!(!parsed.seeds_state && !parsed.runs_steps && !parsed.warms_cache);
+        assert!(!parsed.seeds_state && !parsed.runs_steps && !parsed.masks_secrets);
+        assert!(!parsed.keeps_sessions);
     }
 
     #[test]
@@ -253,6 +276,7 @@ mod tests {
             lease_ms: 30_000,
             confirm_within_ms: None,
             containers: false,
+            precondition_failure: None,
         };
         let text = concat!(
             r#"{"trackingId":"trk_1","attempt":2,"url":"https://example.com/","device":"mobile","#,
@@ -271,6 +295,11 @@ mod tests {
         assert_eq!(serde_json::to_string(&job).unwrap(), containers);
         let parsed = serde_json::from_str::<Job>(&containers).unwrap();
         assert_eq!(parsed.encoding(), Encoding::Container);
+        job.precondition_failure = Some("no".to_owned());
+        let failed = format!(
+            r#"{text},"confirmWithinMs":5000,"containers":true,"preconditionFailure":"no"}}"#
+        );
+        assert_eq!(serde_json::to_string(&job).unwrap(), failed);
     }
 
     #[test]

@@ -88,11 +88,18 @@ pub struct Header {
     pub origins: Vec<String>,
 }
 
-/// Credentials of HTTP basic authentication.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Credentials of HTTP basic authentication. The user name may come from a stored secret as well,
+/// so that [`std::fmt::Debug`] shows none of them.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BasicAuth {
     pub username: String,
     pub password: Secret,
+}
+
+impl std::fmt::Debug for BasicAuth {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(crate::REDACTED)
+    }
 }
 
 /// Conditions that the measured page must meet; those that are set must all hold. A page that does
@@ -149,15 +156,31 @@ impl VisitState {
         }
     }
 
-    /// Replaces all secrets by empty texts, so that only names are left.
-    pub(crate) fn erase_values(&mut self) {
+    /// Returns all values, which are secrets.
+    pub(crate) fn values(&self) -> impl Iterator<Item = &Secret> {
+        let cookies = self.cookies.iter().map(|cookie| &cookie.value);
+        let headers = self.headers.iter().map(|header| &header.value);
+        let local = self.local_storage.values();
+        let session = self.session_storage.values();
+        let password = self.basic_auth.iter().map(|it| &it.password);
+        let secrets = cookies.chain(headers).chain(local).chain(session);
+        secrets.chain(password).chain(&self.script)
+    }
+
+    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut Secret> {
         let cookies = self.cookies.iter_mut().map(|cookie| &mut cookie.value);
         let headers = self.headers.iter_mut().map(|header| &mut header.value);
         let local = self.local_storage.values_mut();
         let session = self.session_storage.values_mut();
+        let password = self.basic_auth.iter_mut().map(|it| &mut it.password);
         let secrets = cookies.chain(headers).chain(local).chain(session);
-        let secrets = secrets.chain(&mut self.script);
-        secrets.for_each(|secret| *secret = Secret::default());
+        secrets.chain(password).chain(&mut self.script)
+    }
+
+    /// Replaces all secrets by empty texts, so that only names are left.
+    pub(crate) fn erase_values(&mut self) {
+        self.values_mut()
+            .for_each(|secret| *secret = Secret::default());
         if let Some(credentials) = &mut self.basic_auth {
             *credentials = BasicAuth::default();
         }

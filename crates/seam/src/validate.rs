@@ -87,8 +87,15 @@ pub fn without_value(error: &str) -> String {
 }
 
 impl VisitOptions {
-    /// Checks sizes and characters of all options.
+    /// Checks sizes and characters of all options, and the places of placeholders.
     pub fn validate(&self) -> Result<(), InvalidOption> {
+        self.check_placeholders()?;
+        self.check_values()
+    }
+
+    /// Checks sizes and characters of all options.
+    pub(crate) fn check_values(&self) -> Result<(), InvalidOption> {
+        self.steps.check_values()?;
         if let Some(state) = &self.state {
             check_state(state)?;
         }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use plumbline_bundle::Phase;
 use plumbline_model::report::Report;
 
-use crate::{Job, LeaseState, ReturnReason, VisitNumber};
+use crate::{Job, LeaseState, MadeSession, ReturnReason, VisitNumber};
 
 /// The source of jobs and the receiver of reports: a server in the same process, or one on another
 /// machine.
@@ -69,6 +69,8 @@ pub struct AuditOutput {
     pub bundle: Option<Vec<u8>>,
     /// Packed media, which web pages show besides the report.
     pub media: Option<Vec<u8>>,
+    /// The state of the order's saved session, if it was made.
+    pub session: Option<MadeSession>,
 }
 
 impl From<Report> for AuditOutput {
@@ -77,6 +79,7 @@ impl From<Report> for AuditOutput {
             report,
             bundle: None,
             media: None,
+            session: None,
         }
     }
 }

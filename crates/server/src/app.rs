@@ -15,6 +15,7 @@ use crate::{
     phases::AuditPhases,
     time::{Clock, system_time},
     uploads::Uploads,
+    vault::Vault,
 };
 
 /// The dependencies and settings of the service.
@@ -45,6 +46,8 @@ pub struct App {
     pub browsers: Option<BrowserCounter>,
     /// The field data for the history page of a URL.
     pub field: Option<Arc<dyn FieldSource>>,
+    /// The secrets of clients; `None` if the service has no key for them.
+    pub vault: Option<Arc<Vault>>,
     /// Turns true when the service shuts down; long polls are then answered at once.
     pub stopping: watch::Receiver<bool>,
 }
@@ -96,6 +99,7 @@ impl App {
             metrics_token: None,
             browsers: None,
             field: None,
+            vault: None,
             stopping: watch::channel(false).1,
         }
     }

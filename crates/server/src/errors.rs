@@ -50,6 +50,10 @@ pub(crate) const CODES: &[(u16, &[&str])] = &[
             "INVALID_STEPS",
             "INVALID_CONSENT",
             "INVALID_VIEW",
+            "INVALID_SECRET",
+            "UNKNOWN_SECRET",
+            "INVALID_SESSION",
+            "UNKNOWN_SESSION",
             "INVALID_BATCH",
         ],
     ),
@@ -68,7 +72,7 @@ pub(crate) const CODES: &[(u16, &[&str])] = &[
         ],
     ),
     (500, &["INTERNAL"]),
-    (503, &["UNAVAILABLE"]),
+    (503, &["UNAVAILABLE", "SECRETS_UNAVAILABLE"]),
 ];
 
 /// An invalid value of a request.
@@ -155,6 +159,21 @@ pub(crate) enum Failure {
     InvalidConsent(InvalidValue),
     #[error("Invalid View")]
     InvalidView(InvalidValue),
+    /// The value of a secret cannot be stored.
+    #[error("Invalid Secret")]
+    InvalidSecret(InvalidValue),
+    /// A start uses a secret that the account does not have.
+    #[error("Unknown Secret")]
+    UnknownSecret(InvalidValue),
+    /// A session cannot be defined.
+    #[error("Invalid Session")]
+    InvalidSession(InvalidValue),
+    /// A start uses a session that the account does not have.
+    #[error("Unknown Session")]
+    UnknownSession(InvalidValue),
+    /// The server has no key that opens the secrets; the text says what to do.
+    #[error("Secrets Unavailable")]
+    SecretsUnavailable(String),
     /// The batch has no audits, or more than are allowed.
     #[error("Invalid Batch")]
     InvalidBatch(InvalidValue),
@@ -240,6 +259,10 @@ impl Failure {
             | Self::InvalidSteps(value)
             | Self::InvalidConsent(value)
             | Self::InvalidView(value)
+            | Self::InvalidSecret(value)
+            | Self::UnknownSecret(value)
+            | Self::InvalidSession(value)
+            | Self::UnknownSession(value)
             | Self::InvalidBatch(value) => Some(value),
             _ => None,
         };
@@ -252,7 +275,9 @@ impl Failure {
             },
             index: value.and_then(|value| value.index),
             reason: match self {
-                Self::InvalidBody(reason) | Self::UnknownParameter { reason, .. } => Some(reason),
+                Self::InvalidBody(reason)
+                | Self::UnknownParameter { reason, .. }
+                | Self::SecretsUnavailable(reason) => Some(reason),
                 _ => value.map(|value| value.reason.as_str()),
             },
         }
@@ -285,6 +310,11 @@ impl Failure {
             Self::InvalidSteps(_) => "INVALID_STEPS",
             Self::InvalidConsent(_) => "INVALID_CONSENT",
             Self::InvalidView(_) => "INVALID_VIEW",
+            Self::InvalidSecret(_) => "INVALID_SECRET",
+            Self::UnknownSecret(_) => "UNKNOWN_SECRET",
+            Self::InvalidSession(_) => "INVALID_SESSION",
+            Self::UnknownSession(_) => "UNKNOWN_SESSION",
+            Self::SecretsUnavailable(_) => "SECRETS_UNAVAILABLE",
             Self::InvalidBatch(_) => "INVALID_BATCH",
             Self::InvalidParameter(_) => "INVALID_PARAMETER",
             Self::UnknownParameter { .. } => "UNKNOWN_PARAMETER",
@@ -331,6 +361,10 @@ impl Failure {
             | Self::InvalidSteps(_)
             | Self::InvalidConsent(_)
             | Self::InvalidView(_)
+            | Self::InvalidSecret(_)
+            | Self::UnknownSecret(_)
+            | Self::InvalidSession(_)
+            | Self::UnknownSession(_)
             | Self::InvalidBatch(_) => StatusCode::NOT_ACCEPTABLE,
             Self::InvalidParameter(_)
             | Self::UnknownParameter { .. }
@@ -350,7 +384,9 @@ impl Failure {
             Self::NotFound | Self::NoEvidence => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
-            Self::Unavailable(_) | Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Unavailable(_) | Self::Busy | Self::SecretsUnavailable(_) => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
         }
     }
 }

@@ -48,6 +48,7 @@ mod time;
 mod tls;
 mod unread_body;
 mod uploads;
+mod vault;
 mod webhooks;
 
 pub use app::{Agents, App, BrowserCounter, Limits, MayVisit, Pages};
@@ -63,6 +64,7 @@ pub use serve::{ServeOptions, serve, serve_with};
 pub use time::Clock;
 pub use tls::{TlsError, TlsFiles};
 pub use uploads::Uploads;
+pub use vault::{Vault, VaultKey};
 pub use webhooks::{
     WEBHOOK_HEAD_TIMEOUT, WEBHOOK_RETRIES, WEBHOOK_TIMEOUT, WebhookRequest, WebhookTransport,
     deliver_webhooks,

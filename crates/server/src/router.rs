@@ -8,7 +8,7 @@ use crate::{
     agents,
     api::{
         account, audit, audits, batches, devices, health, locations, metrics as metrics_route,
-        networks, shares,
+        networks, saved_sessions, secrets, shares,
     },
     app::App,
     errors::Failure,
@@ -78,6 +78,12 @@ fn documented() -> Routes {
         .post("/v1/batches/{id}/cancel", batches::cancel)
         .get("/v1/credits", account::credits)
         .get("/v1/webhook-secret", account::webhook_secret)
+        .get("/v1/secrets", secrets::list)
+        .put("/v1/secrets/{name}", secrets::put)
+        .delete("/v1/secrets/{name}", secrets::delete)
+        .post("/v1/sessions", saved_sessions::define)
+        .get("/v1/sessions", saved_sessions::list)
+        .delete("/v1/sessions/{name}", saved_sessions::delete)
         .get("/v1/devices", devices::list)
         .get("/v1/devices/{id}", devices::one)
         .get("/v1/locations", locations::list)

@@ -1,9 +1,15 @@
 //! Starts audits, for the API, for batches and for the form of the start page.
 
-use plumbline_seam::Order;
+use plumbline_seam::{Order, VisitOptions};
 use plumbline_store::{Acceptance, AuditOptions, NewAudit, Submission, random_text};
 
-use crate::{api::idempotency, auth::Starter, errors::Failure, state::SharedState};
+use crate::{
+    api::{idempotency, secrets},
+    auth::Starter,
+    errors::Failure,
+    state::SharedState,
+    vault,
+};
 
 /// The number of random characters of an id, of 62 kinds: 190 bits, so that no id can be guessed or
 /// generated twice.
@@ -32,6 +38,7 @@ pub(crate) async fn start(
 ) -> Result<String, Failure> {
     let ValidStart { orders, options } = request;
     starter.take(service, orders.count()).await?;
+    check_vault(service, starter, &orders).await?;
     let now = (service.app.clock)();
     let canonical_request = orders.canonical(&options)?;
     let batch_id = match &orders {
@@ -97,11 +104,38 @@ impl Orders {
         Ok(text)
     }
 
+    /// Returns the options of the visits, which all orders have in common.
+    fn visit_options(&self) -> Option<&VisitOptions> {
+        let first = match self {
+            Self::Single(order) => Some(order),
+            Self::Batch(orders) => orders.first(),
+        };
+        first.map(|order| &order.options)
+    }
+
     fn into_vec(self) -> Vec<Order> {
         match self {
             Self::Single(order) => vec![order],
             Self::Batch(orders) => orders,
         }
+    }
+}
+
+/// Checks that the account has all secrets and the session that the orders use, and that the
+/// secrets are valid where they are used. The values are not kept: they are read again when a job
+/// is handed to an agent.
+async fn check_vault(
+    service: &SharedState,
+    starter: &Starter,
+    orders: &Orders,
+) -> Result<(), Failure> {
+    match orders.visit_options() {
+        Some(options) if vault::is_needed_by(options) => {
+            let vault = secrets::vault(service)?;
+            vault.prepare(&starter.account_id, options).await?;
+            Ok(())
+        }
+        _ => Ok(()),
     }
 }
 

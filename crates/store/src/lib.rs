@@ -1,7 +1,8 @@
 //! Stores accounts, keys, credits, audits, leases, reports, agents and pending webhooks.
 //!
-//! The traits [`Store`], [`PageStore`] and [`AgentStore`] are implemented for SQLite and
-//! PostgreSQL, and both pass one conformance suite. Reports are opaque JSON text to this crate.
+//! The traits [`Store`], [`PageStore`], [`AgentStore`] and [`SecretStore`] are implemented for
+//! SQLite and PostgreSQL, and both pass one conformance suite. Reports are opaque JSON text to this
+//! crate.
 
 mod agents;
 mod blobs;
@@ -19,6 +20,7 @@ mod owner;
 mod pages;
 mod postgres;
 mod progress;
+mod secrets;
 mod sqlite;
 mod store;
 mod submission;
@@ -49,6 +51,7 @@ pub use pages::{PageStore, RecentAudit, Share, SharedPage, SharedReport, session
 pub use plumbline_seam::{Cookie, LeaseState, Order, ReturnReason, VisitOptions, VisitState};
 pub use postgres::{PostgresOptions, PostgresStore};
 pub use progress::AuditProgress;
+pub use secrets::{SavedSession, SealedSession, SecretStore, StoredSecret};
 pub use sqlite::SqliteStore;
 pub use store::{Store, StoreError};
 pub use submission::{Acceptance, FailureLimit, IdempotencyRecord, Submission};

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use plumbline_seam::MIN_MASKED_BYTES;
 use serde_json::Value;
 
 /// The shortest secret that is searched for. Shorter ones, such as `1` or `true`, occur everywhere;
 /// they are only removed from headers.
-pub(super) const MIN_BYTES: usize = 8;
+pub(super) const MIN_BYTES: usize = MIN_MASKED_BYTES;
 
 /// Returns a secret with the parts of it that a page may use alone: words, the percent-decoded
 /// text, and the texts in JSON.
@@ -45,10 +46,12 @@ pub(super) fn literals(script: &str) -> Vec<String> {
     literals
 }
 
-/// Returns the forms of a secret: plain, percent-encoded, in Base64, and each of them escaped for
-/// JSON once and twice.
+/// Returns the forms of a secret: plain, percent-encoded, in HTML, in Base64, and each of them
+/// escaped for JSON once and twice.
 pub(super) fn encodings(secret: &str) -> BTreeSet<String> {
     let mut forms = BTreeSet::from([secret.to_owned()]);
+    let texts = [vec![secret.to_owned()], json_escaped(secret)].concat();
+    forms.extend(texts.iter().flat_map(|text| html_escaped(text)));
     let reserved = [
         "-_.~",
         "-_.!~*'()",
@@ -84,7 +87,7 @@ fn is_json_text(text: &str) -> bool {
     while let Some(c) = chars.next() {
         match c {
             '"' => return false,
-            '\\' if chars.next().is_none() => return false,
+            '\\' if !chars.next().is_some_and(|c| "\"\\/bfnrtu".contains(c)) => return false,
             c if c < ' ' => return false,
             _ => {}
         }
@@ -131,6 +134,18 @@ fn unicode_escaped(text: &str, escape: impl Fn(u16) -> String) -> String {
         }
     }
     escaped
+}
+
+/// Returns a text as it is escaped in the content and in the attributes of an HTML document.
+fn html_escaped(text: &str) -> [String; 3] {
+    let content = text
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;");
+    // The serialization of a browser escapes only `&` and quotes in attributes.
+    let attribute = text.replace('&', "&amp;").replace('"', "&quot;");
+    let quoted = content.replace('"', "&quot;").replace('\'', "&#39;");
+    [content, attribute, quoted]
 }
 
 fn percent_encoded(text: &str, unreserved: &str) -> String {
@@ -221,6 +236,9 @@ mod tests {
         for text in [
             r#"x=c@nary/ \"1\"<é;"#,
             r#"c@nary/ \"1\"\u003Cé"#,
+            r#"<p>c@nary/ \"1\"&lt;é</p>"#,
+            r#"<p title=\"c@nary/ &quot;1&quot;<é\">"#,
+            "<p>c@nary/ &quot;1&quot;&lt;é</p>",
             r#"{\"a\":\"c@nary/ \\\"1\\\"<é\"}"#,
             "?t=c%40nary%2F%20%221%22%3C%C3%A9&",
             "?t=c%40nary%2F+%221%22%3C%C3%A9&",

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use plumbline_bundle::{Artifact, Bundle, Failure, StepRecord};
-use plumbline_seam::{REDACTED, VisitOptions, VisitState};
+use plumbline_seam::{REDACTED, SavedState, VisitOptions, VisitState};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::task::spawn_blocking;
@@ -31,8 +31,13 @@ pub(crate) struct Secrets {
 
 impl Secrets {
     /// Returns the secrets of the options of a visit; `None` if there are none.
-    pub(crate) fn of(options: &VisitOptions) -> Result<Option<Self>, AuditFault> {
-        if options.state.is_none() && options.steps.is_empty() {
+    /// The options may use a saved session, with the state that it has.
+    pub(crate) fn of(
+        options: &VisitOptions,
+        saved: Option<&SavedState>,
+    ) -> Result<Option<Self>, AuditFault> {
+        let has_session = options.session.is_some() || saved.is_some();
+        if options.state.is_none() && options.steps.is_empty() && !has_session {
             return Ok(None);
         }
         let default = VisitState::default();
@@ -44,9 +49,17 @@ impl Secrets {
             .values()
             .chain(state.session_storage.values());
         let values = cookies.chain(headers).chain(stored).chain(&state.script);
-        let values = values.chain(options.steps.secrets());
+        let values = values
+            .chain(options.steps.secrets())
+            .chain(&options.secrets);
         let mut texts: BTreeSet<String> =
             values.flat_map(|secret| parts(secret.expose())).collect();
+        let session = options.session.as_ref();
+        if let Some(sign_in) = session.and_then(|session| session.sign_in.as_ref()) {
+            let values = sign_in.definition.steps.secrets();
+            texts.extend(values.flat_map(|secret| parts(secret.expose())));
+        }
+        texts.extend(saved.into_iter().flat_map(saved_texts));
         if let Some(credentials) = &state.basic_auth {
             let password = credentials.password.expose();
             texts.extend(parts(password));
@@ -205,6 +218,18 @@ impl Secrets {
     }
 }
 
+/// Returns the texts of a saved session that are searched for. A site stores many more than tokens:
+/// words such as `accepted`, and addresses of its own pages and files, without which the evidence
+/// could not be read.
+fn saved_texts(saved: &SavedState) -> impl Iterator<Item = String> {
+    let values = saved.cookie_values().chain(saved.stored_values());
+    let texts = values.flat_map(|secret| parts(secret.expose()));
+    texts.filter(|text| {
+        let is_address = text.contains("://") || text.starts_with('/');
+        text.len() >= MIN_SESSION_BYTES && !is_address
+    })
+}
+
 /// Values of cookies in the log.
 type Cookies = BTreeSet<String>;
 
@@ -244,8 +269,8 @@ mod tests {
             "headers": [{ "name": "X-Token", "value": "no" }],
             "basicAuth": { "username": "user", "password": "hunter2" },
             "script": "window.key = 'secret/literal'",
-        }, "steps": [{ "type": "fill", "selector": "#a", "value": "filled-in" }] });
-        let secrets = Secrets::of(&serde_json::from_value(options).unwrap()).unwrap();
+        }, "steps": [{ "type": "fill", "selector": "#a", "value": "filled-in" }], "secrets": ["stored-secret"] });
+        let secrets = Secrets::of(&serde_json::from_value(options).unwrap(), None).unwrap();
         secrets.unwrap()
     }
 
@@ -260,6 +285,7 @@ mod tests {
             secrets().redact("?k=secret%2Fliteral&s=1234"),
             "?k=[redacted]&s=1234"
         );
+        assert_eq!(secrets().redact("x=stored-secret;"), "x=[redacted];");
         assert_eq!(secrets().redact("1"), "1");
         let record = StepRecord {
             title: "go to https://a/?q=filled-in".to_owned(),
@@ -274,8 +300,40 @@ mod tests {
             "{redacted:?}"
         );
         assert_eq!(redacted.url, "https://a/?q=[redacted]");
-        let none = Secrets::of(&VisitOptions::default()).unwrap();
+        let none = Secrets::of(&VisitOptions::default(), None).unwrap();
         assert!(none.is_none());
+    }
+
+    #[test]
+    fn the_tokens_of_a_saved_session_are_removed_and_its_addresses_stay() {
+        let options = json!({ "session": { "name": "shop", "signIn": {
+            "version": 1, "expect": { "selector": "#a" },
+            "steps": [{ "type": "fill", "selector": "#a", "value": "pass-word" }],
+        } } });
+        let options: VisitOptions = serde_json::from_value(options).unwrap();
+        let saved = json!({
+            "cookies": [
+                { "name": "sid", "value": "0123456789abcdef", "domain": "a.example" },
+                { "name": "consent", "value": "accepted", "domain": "a.example" },
+            ],
+            "storage": [{ "origin": "https://a.example", "localStorage": {
+                "auth": r#"{"token":"eyJhbGciOiJub25lIn0","home":"https://a.example/home"}"#,
+                "file": "/static/script.0123456789.js",
+            } }],
+        });
+        let saved: SavedState = serde_json::from_value(saved).unwrap();
+        let secrets = Secrets::of(&options, Some(&saved)).unwrap().unwrap();
+        assert_eq!(
+            secrets.redact("0123456789abcdef eyJhbGciOiJub25lIn0 pass-word"),
+            "[redacted] [redacted] [redacted]"
+        );
+        let page = "accepted https://a.example/home /static/script.0123456789.js";
+        assert_eq!(secrets.redact(page), page);
+        assert!(
+            Secrets::of(&VisitOptions::default(), Some(&saved))
+                .unwrap()
+                .is_some()
+        );
     }
 
     #[test]

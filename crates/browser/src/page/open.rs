@@ -116,7 +116,13 @@ impl<'b> Page<'b> {
             user_agent: plan.user_agent(&version),
             cpu_rate: plan.throttle.rate_by_chromium(),
         };
-        let scripts = state.map_or_else(Vec::new, |state| seeding::scripts(state, &plan.url));
+        let saved = plan.saved.as_deref();
+        let mut scripts = saved.map_or_else(Vec::new, seeding::saved_scripts);
+        scripts.extend(
+            state
+                .into_iter()
+                .flat_map(|state| seeding::scripts(state, &plan.url)),
+        );
         let mut frame_conditions = conditions.for_frame();
         if !scripts.is_empty() {
             // Chromium runs no such scripts in a frame of another process before this call.
@@ -156,6 +162,9 @@ impl<'b> Page<'b> {
         let mut calls = conditions.for_page();
         calls.extend(scripts);
         page.set_up(purpose, calls).await?;
+        if let Some(saved) = saved.filter(|_| is_new_tab) {
+            page.restore_cookies(&saved.cookies).await?;
+        }
         if let Some(state) = state.filter(|_| is_new_tab) {
             if let Some(script) = &state.script {
                 page.check_script(script).await?;

@@ -9,12 +9,13 @@ mod consent;
 mod element;
 mod error;
 mod input;
+mod saved_state;
 mod waiting;
 
 use std::time::{Duration, Instant};
 
 use plumbline_bundle::{Failure, FailureCode, Screenshot, StepRecord};
-use plumbline_seam::{Action, Assertion, Step, Viewport};
+use plumbline_seam::{Action, Assertion, SavedState, Step, Viewport};
 use serde_json::{Value, json};
 use url::Url;
 
@@ -28,6 +29,7 @@ use crate::protocol::{CallError, Reservation};
 use crate::visit::{Observer, expectation};
 use error::StepError;
 use input::Keyboard;
+use saved_state::StorageReader;
 
 /// Maximum duration of all steps together, with the answer to a consent dialog and the removal of
 /// caches.
@@ -61,6 +63,41 @@ pub(crate) async fn perform(
     plan: &VisitPlan,
     observer: &Observer<'_>,
 ) -> Result<Tab, VisitError> {
+    let mut runner = run_all(browser, plan, None, observer).await?;
+    if let Some(url) = plan.view.earlier_url(&plan.url) {
+        let step = Step::goto(url);
+        let place = "Loading a page to fill the cache".to_owned();
+        runner.run(&step, place, plan, observer).await?;
+        let deadline = Instant::now() + FILL_CACHE_DEADLINE;
+        waiting::until_idle(&mut runner.page, deadline).await?;
+        leave(&mut runner.page).await?;
+    } else {
+        make_cold(&mut runner.page).await?;
+    }
+    runner.page.detach().await
+}
+
+/// Performs the steps of a plan in a new tab, and returns the cookies and the storage that they
+/// left.
+pub(crate) async fn sign_in(
+    browser: &mut Browser,
+    plan: &VisitPlan,
+    observer: &Observer<'_>,
+) -> Result<SavedState, VisitError> {
+    let reader = Some(StorageReader::default());
+    let mut runner = run_all(browser, plan, reader, observer).await?;
+    let mut reader = runner.storage.take().unwrap_or_default();
+    reader.read(&mut runner.page).await?;
+    reader.finish(&mut runner.page).await
+}
+
+/// Performs the steps of a plan in a new tab, and waits until its network is idle.
+async fn run_all<'b>(
+    browser: &'b mut Browser,
+    plan: &VisitPlan,
+    storage: Option<StorageReader>,
+    observer: &Observer<'_>,
+) -> Result<Runner<'b>, VisitError> {
     let network = match browser.proxy_port {
         Some(_) => &plan.steps_network,
         None => &plan.network,
@@ -78,6 +115,7 @@ pub(crate) async fn perform(
         size_px: screenshot::device_pixels(&plan.device),
         deadline: Instant::now() + STEPS_DEADLINE,
         screenshot_chars: 0,
+        storage,
     };
     let steps = &plan.steps.0;
     if !steps.is_empty() && starts_on_page(steps) {
@@ -92,21 +130,8 @@ pub(crate) async fn perform(
     if !plan.consent.is_none() {
         runner.answer_consent(plan, observer).await?;
     }
-    let earlier_url = plan.view.earlier_url(&plan.url);
-    if let Some(url) = earlier_url {
-        let step = Step::goto(url);
-        let place = "Loading a page to fill the cache".to_owned();
-        runner.run(&step, place, plan, observer).await?;
-    }
-    let mut page = runner.page;
-    if earlier_url.is_some() {
-        waiting::until_idle(&mut page, Instant::now() + FILL_CACHE_DEADLINE).await?;
-        leave(&mut page).await?;
-    } else {
-        waiting::until_idle(&mut page, Instant::now() + SETTLE_DEADLINE).await?;
-        make_cold(&mut page).await?;
-    }
-    page.detach().await
+    waiting::until_idle(&mut runner.page, Instant::now() + SETTLE_DEADLINE).await?;
+    Ok(runner)
 }
 
 /// Returns whether the steps begin on the audited page, because they open none themselves.
@@ -184,6 +209,8 @@ struct Runner<'b> {
     screenshot_chars: usize,
     /// Memory of the screenshots.
     reservation: Reservation,
+    /// Reads the storage after each step, if a saved session is made.
+    storage: Option<StorageReader>,
 }
 
 impl Runner<'_> {
@@ -214,6 +241,9 @@ impl Runner<'_> {
         };
         self.page.check_size()?;
         observer(VisitEvent::StepEnded(&record));
+        if let Some(storage) = &mut self.storage {
+            storage.read(&mut self.page).await?;
+        }
         match reason {
             None => Ok(()),
             Some(reason) => {

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use plumbline_bundle::{
     BrowserIdentity, Bundle, FORMAT, Failure, FailureCode, Phase, PhaseTiming, StepRecord,
 };
+use plumbline_seam::SavedState;
 use serde_json::{Value, json};
+use tokio::time::error::Elapsed;
 use url::Url;
 
 use crate::cpu_emulation::CpuEmulation;
@@ -36,13 +38,32 @@ pub async fn visit(
 ) -> Result<Bundle, VisitError> {
     browser.wait_for_turn(plan.throttle).await;
     let timeout = plan.steps_deadline() + plan.deadline + OVERHEAD_DEADLINE;
-    let result = tokio::time::timeout(timeout, perform(&mut browser, plan, observer))
-        .await
-        .unwrap_or_else(|_| {
-            Err(VisitError::Fault(
-                "the visit did not end in time".to_owned(),
-            ))
-        });
+    let result = tokio::time::timeout(timeout, perform(&mut browser, plan, observer)).await;
+    end(browser, result).await
+}
+
+/// Performs the steps of the plan with an unused browser, ends the browser, and returns the cookies
+/// and the storage that they left. Nothing is measured.
+pub async fn sign_in(
+    mut browser: Browser,
+    plan: &VisitPlan,
+    observer: &(dyn Fn(VisitEvent<'_>) + Send + Sync),
+) -> Result<SavedState, VisitError> {
+    let timeout = steps::DEADLINE + OVERHEAD_DEADLINE;
+    let signing_in = steps::sign_in(&mut browser, plan, observer);
+    let result = tokio::time::timeout(timeout, signing_in).await;
+    end(browser, result).await
+}
+
+/// Ends the browser, and returns the result of what was done with it.
+async fn end<T>(
+    browser: Browser,
+    result: Result<Result<T, VisitError>, Elapsed>,
+) -> Result<T, VisitError> {
+    let result = result.unwrap_or_else(|_| {
+        let reason = "the visit did not end in time".to_owned();
+        Err(VisitError::Fault(reason))
+    });
     let stderr = browser.stderr.clone();
     let has_ended = browser.client.has_ended();
     let exceeded_memory = browser.close().await;
@@ -106,7 +127,7 @@ async fn perform(
     // The observer may change the conditions in this phase, because nothing is recorded any more.
     timer.enter(Phase::Gathering);
     drop(restock);
-    if let Some(expect) = &plan.expect {
+    for expect in plan.session_expect.iter().chain(&plan.expect) {
         let result = expectation::check(&mut page, expect).await;
         if let Err(VisitError::Page(failure)) = &result {
             report_unexpected_page(&mut page, plan, failure, observer).await;

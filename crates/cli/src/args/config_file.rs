@@ -188,7 +188,7 @@ mod tests {
             let message = serve(&format!("{name} = 1979-05-27\n"), &[]).unwrap_err();
             assert!(message.contains(&format!("--{name}: ")), "{message}");
         }
-        assert_eq!(count, 40);
+        assert_eq!(count, 41);
     }
 
     #[test]

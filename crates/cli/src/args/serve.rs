@@ -77,6 +77,11 @@ pub struct ServeArgs {
     /// PEM file with the private key of the certificate
     #[arg(long, env = "PLUMBLINE_TLS_KEY", value_name = "FILE")]
     pub tls_key: Option<PathBuf>,
+    /// File with the key that seals the secrets of clients: 64 hexadecimal digits, the same on all
+    /// servers of a store [default: secrets.key in the data directory, made on first use; with
+    /// PostgreSQL none, so that secrets cannot be stored]
+    #[arg(long, env = "PLUMBLINE_SECRETS_KEY", value_name = "FILE")]
+    pub secrets_key: Option<PathBuf>,
     /// An image (PNG, JPEG, WebP or SVG) that is printed on reports, such as a company's logo
     #[arg(long, env = "PLUMBLINE_LOGO", value_name = "FILE")]
     pub logo: Option<PathBuf>,

@@ -11,7 +11,7 @@ use plumbline_browser::{LaunchOptions, Launcher, NetworkIsolation, Pool, sweep};
 use plumbline_catalog::Catalog;
 use plumbline_server::{
     Agents, App, AuditPhases, BrowserCounter, BrowserCounts, Dispatcher, DispatcherParts,
-    EmbeddedAgent, Metrics, Pages, ServeOptions, TlsFiles, Uploads, WEBHOOK_RETRIES,
+    EmbeddedAgent, Metrics, Pages, ServeOptions, TlsFiles, Uploads, Vault, WEBHOOK_RETRIES,
     deliver_webhooks, router, serve_with, summaries,
 };
 use plumbline_store::{Key, ProcessSet, Store, random_text};
@@ -53,6 +53,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
         store,
         pages: page_store,
         agents,
+        secrets,
     } = storage::open(&settings.store.store, settings.store_options).await?;
     // In a shared store, only leases of this directory's last server are orphaned.
     let orphans = if settings.store.is_local() {
@@ -73,6 +74,8 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
             "requeued audits of a terminated server; each counts a fault"
         );
     }
+    let vault = storage::vault_key(&settings.store, settings.secrets_key)?
+        .map(|key| Arc::new(Vault::new(secrets, key)));
     let guard = Arc::new(settings.targets.guard()?);
     let TargetSettings {
         agent_location,
@@ -116,6 +119,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
         lease: settings.lease,
         locations: catalog.locations().iter().map(|l| l.id.clone()).collect(),
         simulate: settings.simulate_locations,
+        vault: vault.clone(),
         observers: vec![field.clone()],
     }));
     let uploads = Uploads::open(&data.join("uploads"), MAX_EVIDENCE_BYTES)
@@ -218,6 +222,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
         metrics_token: settings.metrics_token,
         browsers,
         field: Some(field),
+        vault,
         stopping: stopped.clone(),
         ..App::new(Arc::clone(&store), catalog, may_visit)
     };

@@ -35,6 +35,20 @@ impl Client {
             .expect("the server responds")
     }
 
+    pub fn put(&self, path: &str, body: &Value) -> Response {
+        let request = self.post_text(path, &body.to_string());
+        let request = request.replacen("POST ", "PUT ", 1);
+        self.send(&request).expect("the server responds")
+    }
+
+    pub fn delete(&self, path: &str) -> Response {
+        self.send(&format!(
+            "DELETE {path} HTTP/1.1\r\nHost: test\r\nX-SVC-KEY: {}\r\nConnection: close\r\n\r\n",
+            self.key
+        ))
+        .expect("the server responds")
+    }
+
     pub fn get_text(&self, path: &str) -> String {
         let request = format!("GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
         let text = self.send_text(&request).expect("the server responds");

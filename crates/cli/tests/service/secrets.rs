@@ -15,10 +15,8 @@ use plumbline_report::Format;
 use serde_json::{Value, json};
 
 use crate::client::Client;
+use crate::login_site::CANARY;
 use crate::server::{Server, completed, create_key, credits, plumbline};
-
-/// A part of every secret. Its letters are the same in URLs and in JSON.
-const CANARY: &str = "canarysecret";
 
 /// A page that repeats its secrets in every way that a page can.
 const PAGE: &str = r#"<!doctype html><html lang=en><title>Account</title><h1>Account</h1><p id=a></p><img id=b>
@@ -160,7 +158,7 @@ fn needles() -> Vec<String> {
 }
 
 #[track_caller]
-fn assert_no_canary(place: &str, content: &[u8]) {
+pub fn assert_no_canary(place: &str, content: &[u8]) {
     assert!(!content.is_empty(), "{place} is empty");
     for needle in needles() {
         let found = content
@@ -176,7 +174,7 @@ fn assert_no_canary(place: &str, content: &[u8]) {
     }
 }
 
-fn search_files(directory: &Path) {
+pub fn search_files(directory: &Path) {
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
@@ -189,6 +187,36 @@ fn search_files(directory: &Path) {
             );
         }
     }
+}
+
+/// Searches everything that the API returns of a completed audit, in all formats.
+pub fn search_answers(client: &Client, tracking_id: &str, audit_id: &str) {
+    for path in [
+        format!("/v1/audit/status/{tracking_id}"),
+        "/v1/audits".to_owned(),
+        format!("/v1/audit/report/{audit_id}"),
+    ] {
+        assert_no_canary(&path, client.get(&path).json.to_string().as_bytes());
+    }
+    for format in Format::ALL {
+        let path = format!("/v1/audit/report/{audit_id}?format={}", format.name());
+        let export = client.get_bytes(&path);
+        assert!(export.starts_with(b"HTTP/1.1 200"), "{path}");
+        assert_no_canary(&path, &export);
+    }
+}
+
+/// Searches the stored evidence of an audit, unpacked.
+pub fn search_evidence(data: &Path, audit_id: &str) -> Bundle {
+    let packed = fs::read(data.join(format!("exhibits/{audit_id}-1.gz"))).unwrap();
+    let media = ReportMedia::unpack(&packed).unwrap();
+    assert_no_canary("media", &serde_json::to_vec(&media).unwrap());
+    let packed = fs::read(data.join(format!("bundles/{audit_id}-1.gz"))).unwrap();
+    let bundle = Bundle::unpack(&packed).unwrap();
+    assert_no_canary("trace", &bundle.trace);
+    assert_no_canary("log", &bundle.log);
+    assert_no_canary("bundle", serde_json::to_string(&bundle).unwrap().as_bytes());
+    bundle
 }
 
 fn search_bundle(packed: &[u8]) {
@@ -242,19 +270,7 @@ fn the_secrets_of_a_client_are_nowhere_when_its_audit_has_ended() {
     let audit_id = status["auditId"].as_str().unwrap().to_owned();
 
     assert_no_canary("webhook", site.webhook().as_bytes());
-    for path in [
-        format!("/v1/audit/status/{}", tracking_id.as_str().unwrap()),
-        "/v1/audits".to_owned(),
-        format!("/v1/audit/report/{audit_id}"),
-    ] {
-        assert_no_canary(&path, client.get(&path).json.to_string().as_bytes());
-    }
-    for format in Format::ALL {
-        let path = format!("/v1/audit/report/{audit_id}?format={}", format.name());
-        let export = client.get_bytes(&path);
-        assert!(export.starts_with(b"HTTP/1.1 200"), "{path}");
-        assert_no_canary(&path, &export);
-    }
+    search_answers(&client, tracking_id.as_str().unwrap(), &audit_id);
     let report = client.get(&format!("/v1/audit/report/{audit_id}")).json;
     let names = &report["data"]["report"]["conditions"]["state"];
     assert_eq!(names["cookies"], json!(["session"]), "{report}");

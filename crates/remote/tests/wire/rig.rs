@@ -46,6 +46,7 @@ impl Rig {
             lease: Duration::from_secs(30),
             locations: catalog.locations().iter().map(|l| l.id.clone()).collect(),
             simulate: true,
+            vault: None,
             observers: Vec::new(),
         });
         let app = App {
@@ -168,5 +169,6 @@ pub fn output(bundle: Option<Vec<u8>>) -> AuditOutput {
         report: serde_json::from_value(report).unwrap(),
         bundle,
         media: None,
+        session: None,
     }
 }

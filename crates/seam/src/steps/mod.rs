@@ -53,19 +53,20 @@ impl Steps {
 
     /// Returns the values that the steps fill in, which are secrets.
     pub fn secrets(&self) -> impl Iterator<Item = &Secret> {
-        self.0.iter().filter_map(|step| match &step.action {
-            Action::Fill(entry) | Action::Select(entry) => Some(&entry.value),
+        self.0.iter().filter_map(Step::value)
+    }
+
+    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut Secret> {
+        self.0.iter_mut().filter_map(|step| match &mut step.action {
+            Action::Fill(entry) | Action::Select(entry) => Some(&mut entry.value),
             _ => None,
         })
     }
 
     /// Replaces all values that are filled in by empty texts.
     pub(crate) fn erase_values(&mut self) {
-        for step in &mut self.0 {
-            if let Action::Fill(entry) | Action::Select(entry) = &mut step.action {
-                entry.value = Secret::default();
-            }
-        }
+        self.values_mut()
+            .for_each(|value| *value = Secret::default());
     }
 }
 
@@ -343,6 +344,14 @@ impl Step {
             target: None,
             timeout_ms: None,
             asserted_events: Vec::new(),
+        }
+    }
+
+    /// Returns the value that the step fills in, which is a secret.
+    pub(crate) fn value(&self) -> Option<&Secret> {
+        match &self.action {
+            Action::Fill(entry) | Action::Select(entry) => Some(&entry.value),
+            _ => None,
         }
     }
 

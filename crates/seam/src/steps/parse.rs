@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::{
     Action, Assertion, Condition, KeyDefinition, KeyPress, Selectors, Step, Steps, Viewport,
 };
-use crate::{Expectation, InvalidOption, without_value};
+use crate::{Expectation, InvalidOption, Secret, without_value};
 
 /// The name of the member with the steps.
 const FIELD: &str = "steps";
@@ -81,8 +81,18 @@ impl Steps {
             parsed.push(step);
         }
         let steps = Self(parsed);
-        steps.check_size()?;
+        steps.check_values()?;
         Ok(steps)
+    }
+
+    /// Checks the sizes of the values, which may have replaced placeholders.
+    pub(crate) fn check_values(&self) -> Result<(), InvalidOption> {
+        for (index, step) in self.0.iter().enumerate() {
+            let value = step.value().map_or("", Secret::expose);
+            check_size("`value`", value, MAX_VALUE_BYTES)
+                .map_err(|reason| invalid(reason).at(index))?;
+        }
+        self.check_size()
     }
 
     fn check_size(&self) -> Result<(), InvalidOption> {
@@ -175,10 +185,7 @@ fn check(step: &Step, is_last: bool) -> Result<(), String> {
         Action::SetViewport(viewport) => check_viewport(viewport),
         Action::Goto { url } => check_url(url),
         Action::Click(click) | Action::DoubleClick(click) => check_selectors(&click.selectors),
-        Action::Fill(entry) | Action::Select(entry) => {
-            check_size("`value`", entry.value.expose(), MAX_VALUE_BYTES)?;
-            check_selectors(&entry.selectors)
-        }
+        Action::Fill(entry) | Action::Select(entry) => check_selectors(&entry.selectors),
         Action::Press { key } => check_key(key, KeyPress::of(key).is_some()),
         Action::KeyDown { key } | Action::KeyUp { key } => {
             check_key(key, KeyDefinition::of(key).is_some())

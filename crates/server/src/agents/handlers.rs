@@ -70,16 +70,20 @@ pub(crate) async fn lease(
         );
         if let Some(lease) = dispatcher.lease_next(&slot, &poll, wait, cancelled).await? {
             caller.context.set_audit(&lease.tracking_id);
-            let mut job = dispatcher.job(&lease);
+            let Some(mut job) = dispatcher.job(&lease).await? else {
+                continue;
+            };
             let options = &lease.order.options;
             let is_too_old = !request.seeds_state && options.need_seeding()
                 || !request.runs_steps && options.need_steps()
-                || !request.warms_cache && options.need_warm_cache();
+                || !request.warms_cache && options.need_warm_cache()
+                || !request.masks_secrets && !options.secret_names().is_empty()
+                || !(request.masks_secrets && request.keeps_sessions) && options.session.is_some();
             if is_too_old {
                 if !job.exhausted {
                     tracing::warn!(
                         audit = lease.tracking_id,
-                        "the agent is too old for an audit with a state, steps or a warm cache; upgrade it"
+                        "the agent is too old for an audit with options that it does not know; upgrade it"
                     );
                     let fault = ReleaseReason::Returned(ReturnReason::Fault);
                     dispatcher.release(&lease, fault).await?;
@@ -153,7 +157,11 @@ pub(crate) async fn finish(
     caller: AgentCaller,
     ReportMessage { message, _memory }: ReportMessage<Finish<Report>>,
 ) -> Result<Response, Failure> {
-    let Finish { attempt, report } = message;
+    let Finish {
+        attempt,
+        report,
+        session,
+    } = message;
     if report.format > FORMAT {
         let reason = "The report is in the format of a later version.";
         return Err(Failure::InvalidBody(reason.to_owned()));
@@ -162,7 +170,9 @@ pub(crate) async fn finish(
         .attempt_state(&service, &attempt.tracking_id, attempt.number)
         .await?;
     let dispatcher = &parts(&service)?.dispatcher;
-    let state = dispatcher.finish_attempt(state, report).await?;
+    let state = dispatcher
+        .finish_attempt(state, report, session.as_ref())
+        .await?;
     Ok(lease_status(state))
 }
 

@@ -10,6 +10,8 @@ pub(crate) mod health;
 pub(crate) mod locations;
 pub(crate) mod metrics;
 pub(crate) mod networks;
+pub(crate) mod saved_sessions;
+pub(crate) mod secrets;
 pub(crate) mod shares;
 
 pub(crate) mod idempotency;

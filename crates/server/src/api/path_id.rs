@@ -42,6 +42,24 @@ impl<S: Send + Sync> FromRequestParts<S> for PathIds {
     }
 }
 
+/// A plausible `{name}` that a client chose: see [`plumbline_seam::is_name`]. Any other cannot
+/// exist.
+pub(crate) struct PathName(pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for PathName {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+        let path = Path::<String>::from_request_parts(parts, state).await;
+        let Path(name) = path.map_err(|_| Failure::NotFound)?;
+        if plumbline_seam::is_name(&name) {
+            Ok(Self(name))
+        } else {
+            Err(Failure::NotFound)
+        }
+    }
+}
+
 fn check(id: &str) -> Result<(), Failure> {
     if id.chars().count() > MAX_CHARS || id.chars().any(char::is_control) {
         return Err(Failure::NotFound);

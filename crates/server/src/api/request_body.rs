@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// The rule for URLs of pages and webhooks, see [`target::is_auditable`].
-const URL_RULE: &str = "The URL must be an absolute http or https URL of a host that may be visited, \
+pub(crate) const URL_RULE: &str = "The URL must be an absolute http or https URL of a host that may be visited, \
                         without user name and password.";
 
 /// The largest number of runs of an audit.
@@ -69,6 +69,8 @@ pub(crate) struct AuditRequest {
     consent: Option<String>,
     #[serde(default, deserialize_with = "any")]
     view: Option<Value>,
+    #[serde(default, deserialize_with = "text")]
+    session: Option<String>,
 }
 
 /// The body of a batch, before validation.
@@ -99,6 +101,8 @@ pub(crate) struct BatchRequest {
     consent: Option<String>,
     #[serde(default, deserialize_with = "any")]
     view: Option<Value>,
+    #[serde(default, deserialize_with = "text")]
+    session: Option<String>,
 }
 
 /// The body of a request to share a report, before validation.
@@ -140,6 +144,7 @@ impl From<Order> for AuditRequest {
             steps: Some(Parsed(Ok(order.options.steps))),
             consent: Some(order.options.consent.as_str().to_owned()),
             view: serde_json::to_value(&order.options.view).ok(),
+            session: order.options.session.map(|session| session.name),
         }
     }
 }
@@ -176,6 +181,7 @@ impl AuditRequest {
                 steps: self.steps,
                 consent: self.consent,
                 view: self.view,
+                session: self.session,
             })?,
         };
         Ok(ValidStart {
@@ -231,6 +237,7 @@ impl BatchRequest {
             steps: self.steps,
             consent: self.consent,
             view: self.view,
+            session: self.session,
         })?;
         let mut orders = Vec::with_capacity(count);
         for url in &self.urls {
@@ -379,7 +386,7 @@ fn whole_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i64
 }
 
 /// Deserializes an optional member, which may be absent but not null, as a text.
-fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+pub(crate) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     String::deserialize(deserializer).map(Some)
 }
 

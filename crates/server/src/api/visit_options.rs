@@ -1,7 +1,8 @@
 //! Reads the options of a visit from the body of a start or batch.
 
 use plumbline_seam::{
-    Consent, Expectation, InvalidOption, Steps, View, VisitOptions, VisitState, without_value,
+    Consent, Expectation, InvalidOption, SessionUse, Steps, View, VisitOptions, VisitState,
+    is_name, without_value,
 };
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::Value;
@@ -23,6 +24,7 @@ pub(crate) struct RequestedOptions {
     pub(crate) steps: Option<Parsed<Steps, InvalidOption>>,
     pub(crate) consent: Option<String>,
     pub(crate) view: Option<Value>,
+    pub(crate) session: Option<String>,
 }
 
 const NULL: &str = "A member is null. Leave it out instead.";
@@ -94,13 +96,30 @@ pub(crate) fn validated(requested: RequestedOptions) -> Result<VisitOptions, Fai
         quick: requested.quick,
         state: (state != VisitState::default()).then(|| Box::new(state)),
         expect: (expect != Expectation::default()).then(|| Box::new(expect)),
-        steps: steps.map_err(failure)?,
+        steps: steps.map_err(invalid_option)?,
         consent: parse_consent(requested.consent.as_deref())?,
         view: parse_view(requested.view)?,
+        session: parse_session(requested.session)?,
+        secrets: Vec::new(),
     };
     match options.validate() {
         Ok(()) => Ok(options),
-        Err(error) => Err(failure(error)),
+        Err(error) => Err(invalid_option(error)),
+    }
+}
+
+fn parse_session(name: Option<String>) -> Result<Option<SessionUse>, Failure> {
+    match name {
+        Some(name) if !is_name(&name) => {
+            let reason = "The session is the name of one that POST /v1/sessions has defined.";
+            Err(Failure::UnknownSession(InvalidValue::new(
+                "session", reason,
+            )))
+        }
+        name => Ok(name.map(|name| SessionUse {
+            name,
+            sign_in: None,
+        })),
     }
 }
 
@@ -120,7 +139,8 @@ fn parse_view(value: Option<Value>) -> Result<View, Failure> {
     })
 }
 
-fn failure(error: InvalidOption) -> Failure {
+/// Returns the failure of a start whose options are not valid.
+pub(crate) fn invalid_option(error: InvalidOption) -> Failure {
     let value = InvalidValue {
         field: error.field,
         index: error.index,

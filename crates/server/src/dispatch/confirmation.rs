@@ -141,6 +141,7 @@ mod tests {
             lease: Duration::from_secs(30),
             locations: vec!["eu".to_owned()],
             simulate: true,
+            vault: None,
             observers: Vec::new(),
         })
     }

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use plumbline_bundle::Phase;
 use plumbline_model::report::Report;
 use plumbline_model::summary::ReportSummary;
-use plumbline_seam::{Attempt, Job, LeaseState, ReturnReason, VisitNumber};
+use plumbline_seam::{LeaseState, MadeSession, ReturnReason, VisitNumber};
 use plumbline_store::{
     AgentBounds, AgentPresence, AgentRecord, AgentStore, AttemptState, AuditError, Blobs,
     FinishedAudit, Lease, LeaseOwner, LeaseScope, ProcessSet, ReleaseReason, SlotLimit, Store,
@@ -32,6 +32,7 @@ use crate::{
     phases::AuditPhases,
     summaries,
     time::Clock,
+    vault::Vault,
 };
 
 /// The default duration of a lease, which is longer than three missed heartbeats.
@@ -80,6 +81,8 @@ pub struct DispatcherParts {
     pub locations: Vec<String>,
     /// Whether agents may simulate a location at which no agent is active.
     pub simulate: bool,
+    /// The secrets of clients; `None` if the server has no key for them.
+    pub vault: Option<Arc<Vault>>,
     /// The observers of all audits.
     pub observers: Vec<Arc<dyn AuditObserver>>,
 }
@@ -148,23 +151,6 @@ impl Dispatcher {
     /// The interval of heartbeats: short enough that three may be missed.
     pub fn heartbeat_interval(&self) -> Duration {
         self.parts.lease / 4
-    }
-
-    /// Returns the job of a lease.
-    pub(crate) fn job(&self, lease: &Lease) -> Job {
-        Job {
-            attempt: Attempt {
-                tracking_id: lease.tracking_id.clone(),
-                number: lease.attempt,
-            },
-            order: lease.order.clone(),
-            runs: lease.runs,
-            exhausted: lease.is_exhausted(),
-            heartbeat_ms: whole_ms(self.heartbeat_interval()),
-            lease_ms: whole_ms(self.lease_duration()),
-            confirm_within_ms: None,
-            containers: true,
-        }
     }
 
     /// Leases the next audit to this slot, and waits up to `at_most` for one.
@@ -314,9 +300,16 @@ impl Dispatcher {
         &self,
         state: AttemptState,
         report: Report,
+        session: Option<&MadeSession>,
     ) -> Result<LeaseState, StoreError> {
         match state {
-            AttemptState::Held(lease) => self.finish(&lease, report).await,
+            AttemptState::Held(lease) => {
+                let state = self.finish(&lease, report).await?;
+                if let (LeaseState::Held, Some(session)) = (state, session) {
+                    self.keep_session(&lease, session).await;
+                }
+                Ok(state)
+            }
             AttemptState::Finished => Ok(LeaseState::Held),
             AttemptState::Lost => Ok(LeaseState::Lost),
         }

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use plumbline_bundle::Phase;
 use plumbline_model::report::Report;
 use plumbline_seam::{
-    Announcement, AuditOutput, Evidence, Job, LeaseState, NextJob, ReturnReason, VisitNumber, Work,
-    WorkError,
+    Announcement, AuditOutput, Evidence, Job, LeaseState, MadeSession, NextJob, ReturnReason,
+    VisitNumber, Work, WorkError,
 };
 use plumbline_store::{
     AgentPresence, AgentProcess, AttemptState, Lease, ProcessSet, ReleaseReason, StoreError,
@@ -32,10 +32,11 @@ pub struct EmbeddedAgent {
 impl Work for EmbeddedAgent {
     async fn next_job(&self, slot: u32, max_wait: Duration) -> Result<NextJob, WorkError> {
         let lease = self.dispatcher.lease(&self.slot(slot), max_wait).await;
-        Ok(match lease.map_err(failed)? {
-            Some(lease) => NextJob::Job(Box::new(self.dispatcher.job(&lease))),
-            None => NextJob::None,
-        })
+        let Some(lease) = lease.map_err(failed)? else {
+            return Ok(NextJob::None);
+        };
+        let job = self.dispatcher.job(&lease).await.map_err(failed)?;
+        Ok(job.map_or(NextJob::None, |job| NextJob::Job(Box::new(job))))
     }
 
     async fn release_slot(&self, slot: u32) -> Result<(), WorkError> {
@@ -84,7 +85,8 @@ impl Work for EmbeddedAgent {
                 tracing::error!(%error, "failed to store evidence");
             }
         }
-        Ok(retry(job, || self.complete(job, &output.report)).await)
+        let session = output.session.as_ref();
+        Ok(retry(job, || self.complete(job, &output.report, session)).await)
     }
 
     async fn return_job(&self, job: &Job, reason: ReturnReason) -> Result<LeaseState, WorkError> {
@@ -153,9 +155,17 @@ impl EmbeddedAgent {
         })
     }
 
-    async fn complete(&self, job: &Job, report: &Report) -> Result<LeaseState, WorkError> {
+    async fn complete(
+        &self,
+        job: &Job,
+        report: &Report,
+        session: Option<&MadeSession>,
+    ) -> Result<LeaseState, WorkError> {
         let state = self.state_of(job).await?;
-        let finished = self.dispatcher.finish_attempt(state, report.clone()).await;
+        let finished = self
+            .dispatcher
+            .finish_attempt(state, report.clone(), session)
+            .await;
         finished.map_err(failed)
     }
 }
@@ -265,6 +275,7 @@ mod tests {
                     lease: Duration::from_secs(30),
                     locations: vec!["eu".to_owned()],
                     simulate: true,
+                    vault: None,
                     observers: Vec::new(),
                 })),
                 "tests".to_owned(),
@@ -345,6 +356,7 @@ mod tests {
             report: report(),
             bundle: None,
             media: None,
+            session: None,
         };
         let mut finish = work.finish(&job, output);
         let early = timeout(Duration::from_millis(500), &mut finish).await;

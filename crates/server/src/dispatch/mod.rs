@@ -4,6 +4,7 @@ mod confirmation;
 mod dispatcher;
 mod embedded;
 mod evidence;
+mod jobs;
 mod locations;
 mod polls;
 mod registry;

@@ -46,6 +46,7 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
         "Step": visit_options::step(),
         "Consent": visit_options::consent(),
         "View": visit_options::view(),
+        "SessionName": visit_options::session_name(),
         "Webhook": {
             "$ref": "#/components/schemas/Url",
             "description": "Receives a request when the audit is completed; see Webhooks.",
@@ -96,6 +97,7 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
                 "steps": reference("Steps"),
                 "consent": reference("Consent"),
                 "view": reference("View"),
+                "session": reference("SessionName"),
                 "webhook": reference("Webhook"),
                 "labels": reference("Labels"),
             },
@@ -120,6 +122,7 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
                 "steps": reference("Steps"),
                 "consent": reference("Consent"),
                 "view": reference("View"),
+                "session": reference("SessionName"),
                 "webhook": reference("Webhook"),
                 "labels": reference("Labels"),
             },

@@ -1,5 +1,6 @@
 //! The JSON schemas of the state, the expectations and the steps of a visit.
 
+use plumbline_seam::MAX_NAME_BYTES;
 use serde_json::{Value, json};
 
 pub(super) fn state() -> Value {
@@ -13,7 +14,8 @@ pub(super) fn state() -> Value {
         "type": "object",
         "description": "The state of the browser before the visit, seeded into a fresh profile: the HTTP cache is \
                         empty and no connection is open. Values are secrets: they are erased from the database when the \
-                        audit has ended, removed from all evidence, and never returned; reports have names only.",
+                        audit has ended, removed from all evidence, and never returned; reports have names only. In values, \
+                        `{{secret.NAME}}` stands for a secret of the account (`PUT /v1/secrets/{name}`).",
         "properties": {
             "cookies": {
                 "type": "array", "maxItems": 180,
@@ -170,7 +172,8 @@ pub(super) fn step() -> Value {
                                 it is a path through shadow roots.",
                 "items": {},
             },
-            "value": text("For `fill` and `select`: the value, which is a secret like those of `state`."),
+            "value": text("For `fill` and `select`: the value, which is a secret like those of `state`; `{{secret.NAME}}` \
+                           stands for a secret of the account."),
             "key": text("For `press`: a key such as `Enter`, or `Control+a`."),
             "idle": { "type": "boolean", "description": "For `waitFor`: until the page is loaded and its network is idle." },
             "expression": text("For `waitFor` and `assert`: a JavaScript expression."),
@@ -205,5 +208,14 @@ pub(super) fn consent() -> Value {
         "description": "The choice in the page's consent dialog. Before each visit, and after the steps, the page is opened \
                         and the button of a known consent manager is clicked; the visit is cold, as after steps. The \
                         report names the manager (`conditions.consent`), or says that there was no known dialog.",
+    })
+}
+
+pub(super) fn session_name() -> Value {
+    json!({
+        "type": "string", "minLength": 1, "maxLength": MAX_NAME_BYTES, "pattern": "^[A-Za-z0-9_.-]+$",
+        "description": "The name of a session of the account (`POST /v1/sessions`). Its cookies and storage are seeded into \
+                        each visit, before those of `state`. The first audit that uses it signs in; if the page shows \
+                        that the session has ended, the audit signs in again, once.",
     })
 }

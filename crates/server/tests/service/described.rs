@@ -6,7 +6,7 @@ use plumbline_report::Format;
 use plumbline_store::{AuditOptions, NewAudit, Order, Store, Submission};
 use serde_json::{Value, json};
 
-use crate::rig::{HttpRequest, NOW, Reply, Rig, get, post};
+use crate::rig::{HttpRequest, NOW, Reply, Rig, get, post, put};
 
 async fn document(rig: &Rig) -> Value {
     let reply = rig.fetch(&get("/openapi.json")).await;
@@ -124,7 +124,7 @@ async fn every_example_works_and_its_response_is_as_described() {
     let document = document(&Rig::new().await).await;
     let rig = with_example_audit(Rig::with_pages().await, &document).await;
     let mut count = 0;
-    for method in ["get", "post", "delete"] {
+    for method in ["put", "get", "post", "delete"] {
         // In reverse, so that the report is deleted after its link.
         for (path, methods) in document["paths"].as_object().unwrap().iter().rev() {
             let operation = &methods[method];
@@ -132,9 +132,11 @@ async fn every_example_works_and_its_response_is_as_described() {
                 continue;
             }
             let example = operation["parameters"][0]["example"].as_str();
-            let path = path.replace("{id}", example.unwrap_or_default());
+            let example = example.unwrap_or_default();
+            let path = path.replace("{id}", example).replace("{name}", example);
             for body in bodies(operation) {
                 let request = match &body {
+                    Some(body) if method == "put" => put(&path, body.to_string()).json(),
                     Some(body) => post(&path, body.to_string()).json(),
                     None => HttpRequest::new(&method.to_uppercase(), &path),
                 };
@@ -144,7 +146,7 @@ async fn every_example_works_and_its_response_is_as_described() {
             }
         }
     }
-    assert!(count >= 19, "{count}");
+    assert!(count >= 25, "{count}");
 }
 
 #[tokio::test]

@@ -12,12 +12,12 @@ use std::{
 
 use plumbline_catalog::{BUILT_IN, Catalog};
 use plumbline_server::{
-    Agents, App, AuditPhases, Dispatcher, DispatcherParts, Pages, ServeOptions, Uploads, router,
-    serve_with, summaries,
+    Agents, App, AuditPhases, Dispatcher, DispatcherParts, Pages, ServeOptions, Uploads, Vault,
+    VaultKey, router, serve_with, summaries,
 };
 use plumbline_store::{
     AgentStore, AuditError, Blobs, FileBlobs, FinishedAudit, Key, Lease, LeaseScope, LeaseState,
-    PageStore, SqliteStore, Store, Timestamp,
+    PageStore, SecretStore, SqliteStore, Store, Timestamp,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -211,7 +211,7 @@ impl Rig {
 
 /// Assembles a server on a store that others may have opened as well. `private.example` may not be
 /// visited, and a request for `panic.example` panics.
-pub fn assembled<S: Store + AgentStore + PageStore>(
+pub fn assembled<S: Store + AgentStore + PageStore + SecretStore>(
     store: &Arc<S>,
     dir: &Path,
     clock: &Arc<AtomicI64>,
@@ -234,6 +234,8 @@ pub fn assembled<S: Store + AgentStore + PageStore>(
         phases: phases.clone(),
         logo: None,
     });
+    let key = VaultKey::created_on_first_use(dir.join("secrets.key"));
+    app.vault = Some(Arc::new(Vault::new(store.clone(), key)));
     let locations = app.catalog.locations().iter().map(|l| l.id.clone());
     let mut dispatcher = DispatcherParts {
         store: store.clone(),
@@ -246,6 +248,7 @@ pub fn assembled<S: Store + AgentStore + PageStore>(
         lease: Duration::from_secs(30),
         locations: locations.collect(),
         simulate: true,
+        vault: app.vault.clone(),
         observers: Vec::new(),
     };
     change_dispatcher(&mut dispatcher);

@@ -17,6 +17,7 @@ mod pages;
 mod queue;
 mod retention;
 mod schema;
+mod secrets;
 mod store;
 mod submitter;
 mod tls;

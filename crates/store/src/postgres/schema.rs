@@ -19,6 +19,8 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0009_batch_webhooks.sql"),
     include_str!("migrations/0010_labels.sql"),
     include_str!("migrations/0011_page_shares.sql"),
+    include_str!("migrations/0012_stored_secrets.sql"),
+    include_str!("migrations/0013_saved_sessions.sql"),
 ];
 
 /// The key of an advisory lock, which no other program on the same database should use.

@@ -11,6 +11,7 @@ mod pages;
 mod queue;
 mod readers;
 mod retention;
+mod secrets;
 mod writer;
 
 pub(crate) use self::open::writer as open_writer;

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use plumbline_store::{
-    AgentStore, LedgerEntry, PageStore, PostgresOptions, PostgresStore, SqliteStore, Store,
+    AgentStore, LedgerEntry, PageStore, PostgresOptions, PostgresStore, SecretStore, SqliteStore,
+    Store,
 };
 use tempfile::TempDir;
 
@@ -51,6 +52,11 @@ impl suite::Backend for Sqlite {
     }
 
     async fn open_agents(&self) -> (Arc<dyn Store>, Arc<dyn AgentStore>) {
+        let store = Arc::new(SqliteStore::open(&self.path()).unwrap());
+        (store.clone(), store)
+    }
+
+    async fn open_secrets(&self) -> (Arc<dyn Store>, Arc<dyn SecretStore>) {
         let store = Arc::new(SqliteStore::open(&self.path()).unwrap());
         (store.clone(), store)
     }
@@ -103,6 +109,11 @@ impl suite::Backend for Postgres {
     }
 
     async fn open_agents(&self) -> (Arc<dyn Store>, Arc<dyn AgentStore>) {
+        let store = Arc::new(self.open(None).await);
+        (store.clone(), store)
+    }
+
+    async fn open_secrets(&self) -> (Arc<dyn Store>, Arc<dyn SecretStore>) {
         let store = Arc::new(self.open(None).await);
         (store.clone(), store)
     }
@@ -218,6 +229,14 @@ macro_rules! whole_suite {
                 only_unfinished_audits_of_the_account_are_cancelled
                 waiters_wake_when_an_audit_is_cancelled
                 audits_cancelled_before_their_first_lease_do_not_count_as_failures
+            }
+            secrets {
+                a_secret_is_stored_replaced_listed_and_deleted
+                a_secret_belongs_to_one_account
+                the_number_of_secrets_per_account_is_limited
+                the_account_of_an_audit_is_known
+                a_saved_session_is_defined_made_and_deleted
+                a_state_of_an_earlier_definition_is_not_stored
             }
             submissions {
                 an_audit_costs_as_many_credits_as_it_has_runs

@@ -9,8 +9,8 @@ use std::time::Duration;
 use plumbline_store::{
     AgentBounds, AgentStore, AgentToken, AuditError, AuditFilter, AuditOptions, FinishedAudit,
     IdempotencyRecord, Key, LeaseScope, NewAudit, Order, PageStore, PostgresOptions, PostgresStore,
-    ReleaseReason, ReturnReason, Share, SqliteStore, Store, StoreError, Submission, Timestamp,
-    move_to_postgres, session_digest,
+    ReleaseReason, ReturnReason, SecretStore, Share, SqliteStore, Store, StoreError, Submission,
+    Timestamp, move_to_postgres, session_digest,
 };
 use rusqlite::Connection;
 
@@ -125,6 +125,10 @@ async fn installation(path: &Path) -> (Vec<String>, Key) {
         locations: Some(vec!["here".to_owned(), "there".to_owned()]),
         slots: Some(4),
     };
+    let stored = store.put_secret(&accounts[1], "password", &[0, 255, 7], 9, NOW);
+    assert!(stored.await.unwrap());
+    let stored = store.put_saved_session(&accounts[1], "shop", &[1, 0, 254], 9, NOW);
+    assert!(stored.await.unwrap());
     let token = AgentToken::generate().unwrap();
     let (id, digest) = (token.key().id(), token.key().digest());
     let added = store.add_agent("frankfurt", id, digest, &bounds, NOW);
@@ -186,6 +190,21 @@ async fn a_move_that_is_killed_and_run_again_moves_everything_once() {
     assert_eq!(after.shared_report("token", NOW).await.unwrap(), shared);
     let over = after.shared_report("token", NOW.plus(LEASE)).await;
     assert_eq!(over.unwrap(), None);
+    let secret = before
+        .sealed_secret(&accounts[1], "password")
+        .await
+        .unwrap();
+    assert_eq!(secret.as_deref(), Some(&[0, 255, 7][..]));
+    assert_eq!(
+        after.sealed_secret(&accounts[1], "password").await.unwrap(),
+        secret
+    );
+    let session = before.saved_session(&accounts[1], "shop").await.unwrap();
+    assert!(session.is_some());
+    assert_eq!(
+        after.saved_session(&accounts[1], "shop").await.unwrap(),
+        session
+    );
     let agents = before.agents().await.unwrap();
     assert_eq!(agents[0].bounds.slots, Some(4));
     assert_eq!(after.agents().await.unwrap(), agents);

@@ -12,6 +12,7 @@ pub mod model;
 pub mod operating;
 pub mod pages;
 pub mod queue;
+pub mod secrets;
 pub mod submissions;
 pub mod waking;
 pub mod webhooks;
@@ -22,8 +23,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use plumbline_store::{
     Acceptance, Account, AgentStore, AuditError, AuditOptions, AuditSummary, FinishedAudit, Lease,
-    LeaseScope, LedgerEntry, LedgerReason, NewAudit, Order, PageStore, ProcessSet, Store,
-    Submission, Timestamp,
+    LeaseScope, LedgerEntry, LedgerReason, NewAudit, Order, PageStore, ProcessSet, SecretStore,
+    Store, Submission, Timestamp,
 };
 
 /// A backend with its own data, initially empty.
@@ -43,6 +44,9 @@ pub trait Backend: Send + Sync {
 
     /// Opens the data with the trait of agents.
     async fn open_agents(&self) -> (Arc<dyn Store>, Arc<dyn AgentStore>);
+
+    /// Opens the data with the trait of stored secrets.
+    async fn open_secrets(&self) -> (Arc<dyn Store>, Arc<dyn SecretStore>);
 
     /// Returns every change of the balance of an account, oldest first.
     async fn ledger(&self, account_id: &str) -> Vec<LedgerEntry>;

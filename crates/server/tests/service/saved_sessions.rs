@@ -1,0 +1,217 @@
+//! Sessions that audits sign in with.
+
+use plumbline_store::SecretStore;
+use serde_json::{Value, json};
+
+use crate::agent::Agent;
+use crate::rig::{HttpRequest, Reply, Rig, get, order, post, put, start};
+
+fn definition() -> Value {
+    json!({
+        "name": "shop",
+        "steps": [
+            { "type": "goto", "url": "/login" },
+            { "type": "fill", "selector": "#name", "value": "literal-canary" },
+            { "type": "fill", "selector": "#password", "value": "{{secret.password}}" },
+        ],
+        "expect": { "selector": "#account" },
+    })
+}
+
+async fn define(rig: &Rig, body: &Value) -> Reply {
+    let request = post("/v1/sessions", body.to_string()).key(&rig.key).json();
+    rig.send(&request).await
+}
+
+async fn with_session(rig: &Rig) {
+    let body = json!({ "value": "password-canary" }).to_string();
+    let request = put("/v1/secrets/password", body).key(&rig.key).json();
+    assert_eq!(rig.send(&request).await.status, 200);
+    let reply = define(rig, &definition()).await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+}
+
+async fn listed(rig: &Rig) -> Value {
+    let reply = rig.send(&get("/v1/sessions").key(&rig.key)).await;
+    assert!(!reply.text().contains("canary"), "{}", reply.text());
+    reply.json()["data"].clone()
+}
+
+fn with_name(name: &str) -> Value {
+    let mut body = order();
+    body["session"] = json!(name);
+    body
+}
+
+async fn lease(rig: &Rig, agent: &Agent, keeps_sessions: bool) -> Value {
+    let request = json!({
+        "agent": agent.announcement(), "slot": 0, "waitMs": 0, "seedsState": true, "runsSteps": true,
+        "masksSecrets": true, "keepsSessions": keeps_sessions,
+    });
+    agent.exchange(rig, "lease", &request).await["job"].clone()
+}
+
+/// Finishes a job with a state that the agent has made.
+async fn finish(rig: &Rig, agent: &Agent, job: &Value, version: &Value) {
+    let report = json!({
+        "format": 1, "requestedUrl": "https://example.com/", "finalUrl": "https://example.com/",
+        "conditions": {
+            "device": { "id": "mobile", "name": "Mobile", "mode": "mobile" },
+            "network": { "id": "cable", "name": "Cable", "downKbps": 1.0, "upKbps": 1.0, "rttMs": 1.0 },
+            "location": { "id": "eu", "name": "Frankfurt", "mode": "agent", "addedRttMs": 0.0 },
+            "cpu": { "rate": 1.0 },
+        },
+        "scores": { "performance": 97 }, "metrics": null, "error": null, "document": null, "browser": null,
+    });
+    let state = json!({
+        "cookies": [{ "name": "sid", "value": "cookie-canary", "domain": "example.com", "path": "/" }],
+        "storage": [{ "origin": "https://example.com", "localStorage": { "token": "stored-canary" } }],
+    });
+    let more = json!({ "report": report, "session": { "version": version, "state": state } });
+    let hold = agent.post_step(rig, "finish", job, more).await;
+    assert_eq!(hold, "held");
+}
+
+#[tokio::test]
+async fn a_session_is_defined_made_by_an_audit_and_used_by_the_next() {
+    let rig = Rig::new().await;
+    let agent = Agent::new(&rig, "agent", "eu").await;
+    with_session(&rig).await;
+    let entry = &listed(&rig).await[0];
+    assert_eq!(
+        (&entry["name"], &entry["madeAt"]),
+        (&json!("shop"), &Value::Null)
+    );
+
+    rig.start_with(&with_name("shop")).await;
+    let job = lease(&rig, &agent, true).await;
+    let sign_in = &job["options"]["session"]["signIn"];
+    assert_eq!(sign_in["steps"][2]["value"], "password-canary", "{job}");
+    assert_eq!(sign_in["expect"], json!({ "selector": "#account" }));
+    assert!(sign_in["state"].is_null(), "{job}");
+    assert_eq!(job["options"]["secrets"], json!(["password-canary"]));
+    finish(&rig, &agent, &job, &sign_in["version"]).await;
+    assert!(listed(&rig).await[0]["madeAt"].is_string());
+
+    rig.start_with(&with_name("shop")).await;
+    let job = lease(&rig, &agent, true).await;
+    let state = &job["options"]["session"]["signIn"]["state"];
+    assert_eq!(state["cookies"][0]["value"], "cookie-canary", "{job}");
+    assert_eq!(
+        state["storage"][0]["localStorage"]["token"],
+        "stored-canary"
+    );
+
+    // Neither steps nor state are in the database.
+    let sealed = rig
+        .store
+        .saved_session(&rig.account_id, "shop")
+        .await
+        .unwrap();
+    let sealed = sealed.unwrap();
+    for blob in [sealed.definition, sealed.state.unwrap()] {
+        assert!(!String::from_utf8_lossy(&blob).contains("canary"));
+    }
+    let database = rig.second_connection();
+    let sql = "SELECT group_concat(options) FROM audits";
+    let options: String = database.query_row(sql, [], |row| row.get(0)).unwrap();
+    assert!(
+        options.contains("shop") && !options.contains("canary"),
+        "{options}"
+    );
+
+    let request = HttpRequest::new("DELETE", "/v1/sessions/shop").key(&rig.key);
+    assert_eq!(rig.send(&request).await.status, 200);
+    assert_eq!(rig.send(&request).await.status, 404);
+    assert_eq!(listed(&rig).await, json!([]));
+}
+
+#[tokio::test]
+async fn a_state_of_an_earlier_definition_is_discarded() {
+    let rig = Rig::new().await;
+    let agent = Agent::new(&rig, "agent", "eu").await;
+    with_session(&rig).await;
+    rig.start_with(&with_name("shop")).await;
+    let job = lease(&rig, &agent, true).await;
+    assert_eq!(define(&rig, &definition()).await.status, 200);
+    let version = &job["options"]["session"]["signIn"]["version"];
+    finish(&rig, &agent, &job, version).await;
+    assert!(listed(&rig).await[0]["madeAt"].is_null());
+}
+
+#[tokio::test]
+async fn invalid_definitions_and_unknown_sessions_are_refused_without_quoting_values() {
+    let rig = Rig::new().await;
+    let with = |member: &str, value: Value| {
+        let mut body = definition();
+        body[member] = value;
+        body
+    };
+    let fill = json!([{ "type": "fill", "selector": "#a", "value": ["canary"] }]);
+    for (body, code, field) in [
+        (with("name", json!("a b")), "INVALID_SESSION", "name"),
+        (
+            with("url", json!("http://private.example/")),
+            "INVALID_URL",
+            "url",
+        ),
+        (with("steps", json!([])), "INVALID_STEPS", "steps"),
+        (with("steps", fill), "INVALID_STEPS", "steps"),
+        (with("expect", json!({})), "INVALID_EXPECTATION", "expect"),
+        (
+            with("expect", json!({ "text": ["canary"] })),
+            "INVALID_EXPECTATION",
+            "expect",
+        ),
+    ] {
+        let reply = define(&rig, &body).await;
+        assert_eq!(reply.status, 406, "{}", reply.text());
+        assert!(!reply.text().contains("canary"), "{}", reply.text());
+        let reply = reply.whole_json();
+        assert_eq!(
+            (&reply["code"], &reply["field"]),
+            (&json!(code), &json!(field))
+        );
+    }
+    for name in ["shop", "not a name"] {
+        let reply = rig.send(&start(&rig.key, &with_name(name))).await;
+        assert_eq!(
+            (reply.status, &reply.whole_json()["code"]),
+            (406, &json!("UNKNOWN_SESSION"))
+        );
+    }
+    // The secret of its steps does not exist.
+    assert_eq!(define(&rig, &definition()).await.status, 200);
+    let reply = rig.send(&start(&rig.key, &with_name("shop"))).await;
+    assert_eq!(reply.whole_json()["code"], "UNKNOWN_SECRET");
+    assert_eq!(rig.credits().await, 100);
+}
+
+#[tokio::test]
+async fn an_earlier_agent_gets_no_audit_with_a_session() {
+    let rig = Rig::new().await;
+    let agent = Agent::new(&rig, "agent", "eu").await;
+    with_session(&rig).await;
+    rig.start_with(&with_name("shop")).await;
+    let job = lease(&rig, &agent, false).await;
+    assert_eq!(job["exhausted"], true, "{job}");
+    assert!(!job.to_string().contains("canary"), "{job}");
+}
+
+#[tokio::test]
+async fn an_audit_whose_session_was_deleted_must_be_failed_by_the_agent() {
+    let rig = Rig::new().await;
+    let agent = Agent::new(&rig, "agent", "eu").await;
+    with_session(&rig).await;
+    let batch = json!({
+        "urls": ["https://example.com/a"], "devices": ["mobile"], "locations": ["eu"],
+        "networks": ["cable"], "session": "shop",
+    });
+    let request = post("/v1/batches", batch.to_string()).key(&rig.key).json();
+    assert_eq!(rig.send(&request).await.status, 200);
+    let request = HttpRequest::new("DELETE", "/v1/sessions/shop").key(&rig.key);
+    assert_eq!(rig.send(&request).await.status, 200);
+    let job = lease(&rig, &agent, true).await;
+    let reason = job["preconditionFailure"].as_str().unwrap();
+    assert!(reason.contains("no session with the name `shop`"), "{job}");
+}
