@@ -45,6 +45,9 @@ impl Auditor {
         }
         let chosen = choose_run(outputs, runs);
         let chosen = chosen.ok_or_else(|| AuditFault("the page was not visited".to_owned()))?;
+        let chosen = self
+            .interact_after(order, chosen, encoding, progress)
+            .await?;
         chosen.pack(encoding).await
     }
 }

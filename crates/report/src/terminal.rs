@@ -8,6 +8,7 @@ use plumbline_model::report::{LocationMode, Metrics, Report};
 use plumbline_model::scoring::MetricKind;
 
 use crate::html::figures::Grade;
+use crate::html::responsiveness::{control_text, grade_of_rating};
 use crate::html::summary::{METRICS, metric, value_text};
 use crate::html::{largest_content_node, plain_fixes};
 
@@ -117,6 +118,7 @@ fn write_report(out: &mut String, report: &Report, colors: Colors) -> std::fmt::
             writeln!(out, "  {:<26}{}", "Largest content", plain(&node.snippet))?;
         }
     }
+    write_responsiveness(out, report, colors)?;
     write_field(out, report)?;
     write_fixes(out, report, colors)?;
     let notes: Vec<String> = notes(report).collect();
@@ -150,6 +152,40 @@ fn write_metric(
         write!(out, "  ({} to {})", text(min), text(max))?;
     }
     writeln!(out)
+}
+
+/// Writes the longest interaction of the inputs after the load, if there were any.
+fn write_responsiveness(out: &mut String, report: &Report, colors: Colors) -> std::fmt::Result {
+    let Some(responsiveness) = &report.responsiveness else {
+        return Ok(());
+    };
+    let name = "Interaction to Next Paint";
+    if let (Some(ms), Some(rating)) = (responsiveness.inp_ms, responsiveness.rating) {
+        let value = format!("{ms:.0} ms");
+        let grade = grade_of_rating(rating);
+        let style = colors.score(match grade {
+            Grade::Good => 100,
+            Grade::Middling => 50,
+            Grade::Poor | Grade::Unknown => 0,
+        });
+        let grade = grade.label();
+        write!(
+            out,
+            "\n  {name:<26}{value:>7}  {style}{grade}{style:#} in the lab"
+        )?;
+        match responsiveness.worst() {
+            Some(worst) => writeln!(out, ", {}", plain(&control_text(worst)))?,
+            None => writeln!(out)?,
+        }
+    }
+    if let Some(error) = &responsiveness.records.error {
+        let error = plain(error);
+        writeln!(
+            out,
+            "  Interactions could not be measured completely: {error}"
+        )?;
+    }
+    Ok(())
 }
 
 /// Writes the failed checks to fix first, with their gains.

@@ -6,7 +6,7 @@ use plumbline_bundle::Encoding;
 use plumbline_model::report::Consent;
 use serde::{Deserialize, Serialize};
 
-use crate::{Expectation, Steps, VisitState};
+use crate::{Expectation, Interactions, Steps, VisitState};
 
 /// An order of an audit: the page, the catalog ids of its conditions, and options.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,6 +42,9 @@ pub struct VisitOptions {
     /// The choice in the consent dialog of the page, before each visit.
     #[serde(default, skip_serializing_if = "Consent::is_none")]
     pub consent: Consent,
+    /// The most controls that inputs are made on, once after all visits.
+    #[serde(default, skip_serializing_if = "Interactions::is_none")]
+    pub interactions: Interactions,
 }
 
 impl VisitOptions {

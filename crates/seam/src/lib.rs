@@ -13,6 +13,7 @@
     )
 )]
 
+mod interactions;
 mod job;
 mod page_url;
 mod progress;
@@ -27,6 +28,7 @@ use serde::{Deserialize, Serialize};
 
 pub use plumbline_model::report::Consent;
 
+pub use interactions::Interactions;
 pub use job::{Attempt, Job, LeaseState, Order, ReturnReason, VisitOptions};
 pub use page_url::with_scheme;
 pub use progress::{VisitNumber, VisitReason};

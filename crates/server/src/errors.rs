@@ -49,6 +49,7 @@ pub(crate) const CODES: &[(u16, &[&str])] = &[
             "INVALID_EXPECTATION",
             "INVALID_STEPS",
             "INVALID_CONSENT",
+            "INVALID_INTERACTIONS",
             "INVALID_BATCH",
         ],
     ),
@@ -152,6 +153,8 @@ pub(crate) enum Failure {
     InvalidSteps(InvalidValue),
     #[error("Invalid Consent")]
     InvalidConsent(InvalidValue),
+    #[error("Invalid Interactions")]
+    InvalidInteractions(InvalidValue),
     /// The batch has no audits, or more than are allowed.
     #[error("Invalid Batch")]
     InvalidBatch(InvalidValue),
@@ -236,6 +239,7 @@ impl Failure {
             | Self::InvalidExpectation(value)
             | Self::InvalidSteps(value)
             | Self::InvalidConsent(value)
+            | Self::InvalidInteractions(value)
             | Self::InvalidBatch(value) => Some(value),
             _ => None,
         };
@@ -280,6 +284,7 @@ impl Failure {
             Self::InvalidExpectation(_) => "INVALID_EXPECTATION",
             Self::InvalidSteps(_) => "INVALID_STEPS",
             Self::InvalidConsent(_) => "INVALID_CONSENT",
+            Self::InvalidInteractions(_) => "INVALID_INTERACTIONS",
             Self::InvalidBatch(_) => "INVALID_BATCH",
             Self::InvalidParameter(_) => "INVALID_PARAMETER",
             Self::UnknownParameter { .. } => "UNKNOWN_PARAMETER",
@@ -325,6 +330,7 @@ impl Failure {
             | Self::InvalidExpectation(_)
             | Self::InvalidSteps(_)
             | Self::InvalidConsent(_)
+            | Self::InvalidInteractions(_)
             | Self::InvalidBatch(_) => StatusCode::NOT_ACCEPTABLE,
             Self::InvalidParameter(_)
             | Self::UnknownParameter { .. }

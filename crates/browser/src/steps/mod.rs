@@ -8,7 +8,7 @@ mod consent;
 mod element;
 mod error;
 mod input;
-mod waiting;
+pub(crate) mod waiting;
 
 use std::time::{Duration, Instant};
 

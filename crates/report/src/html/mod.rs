@@ -22,6 +22,7 @@ mod overlaps;
 mod pictures;
 mod places;
 mod report_page;
+pub(crate) mod responsiveness;
 mod steps;
 pub mod summary;
 

@@ -67,6 +67,8 @@ pub(crate) struct AuditRequest {
     steps: Option<Parsed<Steps, InvalidOption>>,
     #[serde(default, deserialize_with = "text")]
     consent: Option<String>,
+    #[serde(default, deserialize_with = "any")]
+    interactions: Option<Value>,
 }
 
 /// The body of a batch, before validation.
@@ -95,6 +97,8 @@ pub(crate) struct BatchRequest {
     steps: Option<Parsed<Steps, InvalidOption>>,
     #[serde(default, deserialize_with = "text")]
     consent: Option<String>,
+    #[serde(default, deserialize_with = "any")]
+    interactions: Option<Value>,
 }
 
 /// The body of a request to share a report, before validation.
@@ -135,6 +139,7 @@ impl From<Order> for AuditRequest {
             expect: order.options.expect.map(|expect| Parsed(Ok(*expect))),
             steps: Some(Parsed(Ok(order.options.steps))),
             consent: Some(order.options.consent.as_str().to_owned()),
+            interactions: Some(order.options.interactions.number().into()),
         }
     }
 }
@@ -170,6 +175,7 @@ impl AuditRequest {
                 expect: self.expect,
                 steps: self.steps,
                 consent: self.consent,
+                interactions: self.interactions,
             })?,
         };
         Ok(ValidStart {
@@ -224,6 +230,7 @@ impl BatchRequest {
             expect: self.expect,
             steps: self.steps,
             consent: self.consent,
+            interactions: self.interactions,
         })?;
         let mut orders = Vec::with_capacity(count);
         for url in &self.urls {
@@ -374,6 +381,11 @@ fn whole_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i64
 /// Deserializes an optional member, which may be absent but not null, as a text.
 fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     String::deserialize(deserializer).map(Some)
+}
+
+/// Deserializes an optional member of any type, of which null is one.
+fn any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
 }
 
 impl<T: DeserializeOwned> FromRequest<SharedState> for JsonObject<T> {

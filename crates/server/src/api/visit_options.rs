@@ -1,7 +1,8 @@
 //! Reads the options of a visit from the body of a start or batch.
 
 use plumbline_seam::{
-    Consent, Expectation, InvalidOption, Steps, VisitOptions, VisitState, without_value,
+    Consent, Expectation, Interactions, InvalidOption, Steps, VisitOptions, VisitState,
+    without_value,
 };
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::Value;
@@ -22,6 +23,7 @@ pub(crate) struct RequestedOptions {
     pub(crate) expect: Option<Parsed<Expectation>>,
     pub(crate) steps: Option<Parsed<Steps, InvalidOption>>,
     pub(crate) consent: Option<String>,
+    pub(crate) interactions: Option<Value>,
 }
 
 const NULL: &str = "A member is null. Leave it out instead.";
@@ -95,6 +97,7 @@ pub(crate) fn validated(requested: RequestedOptions) -> Result<VisitOptions, Fai
         expect: (expect != Expectation::default()).then(|| Box::new(expect)),
         steps: steps.map_err(failure)?,
         consent: parse_consent(requested.consent.as_deref())?,
+        interactions: parse_interactions(requested.interactions.as_ref())?,
     };
     match options.validate() {
         Ok(()) => Ok(options),
@@ -107,6 +110,14 @@ fn parse_consent(name: Option<&str>) -> Result<Consent, Failure> {
     consent.ok_or_else(|| {
         let reason = "The consent is none, accept or reject.";
         Failure::InvalidConsent(InvalidValue::new("consent", reason))
+    })
+}
+
+fn parse_interactions(value: Option<&Value>) -> Result<Interactions, Failure> {
+    let interactions = value.map_or(Some(Interactions::default()), Interactions::from_json);
+    interactions.ok_or_else(|| {
+        let value = InvalidValue::new("interactions", Interactions::RULE);
+        Failure::InvalidInteractions(value)
     })
 }
 

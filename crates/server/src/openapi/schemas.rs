@@ -45,6 +45,7 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
         "Steps": visit_options::steps(),
         "Step": visit_options::step(),
         "Consent": visit_options::consent(),
+        "Interactions": visit_options::interactions(),
         "Webhook": {
             "$ref": "#/components/schemas/Url",
             "description": "Receives a request when the audit is completed; see Webhooks.",
@@ -94,6 +95,7 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
                 "expect": reference("Expectation"),
                 "steps": reference("Steps"),
                 "consent": reference("Consent"),
+                "interactions": reference("Interactions"),
                 "webhook": reference("Webhook"),
                 "labels": reference("Labels"),
             },
@@ -117,6 +119,7 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
                 "expect": reference("Expectation"),
                 "steps": reference("Steps"),
                 "consent": reference("Consent"),
+                "interactions": reference("Interactions"),
                 "webhook": reference("Webhook"),
                 "labels": reference("Labels"),
             },
@@ -197,6 +200,7 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
         ], &[
             ("fieldDataSource", reference("FieldDataSource")),
             ("fieldDataReason", reference("FieldDataReason")),
+            ("responsiveness", reference("Responsiveness")),
             ("error", reference("AuditError")),
         ]),
         "FieldData": with_description(object(&[
@@ -216,6 +220,12 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
             "description": "The reason why `fieldData` is null; absent if it was not requested.",
             "enum": FieldReason::ALL.map(FieldReason::as_str),
         },
+        "Responsiveness": with_description(object(&[
+            ("inp", milliseconds()),
+            ("rating", json!({ "enum": ["good", "needs-improvement", "poor", null] })),
+            ("interactions", count()),
+        ], &[]), "Responsiveness in the lab: the longest time from an input to the next paint, and the number of inputs \
+                  that were measured. Absent without `interactions`. The whole report has each input with its parts."),
         "LabData": object(&[
             ("performance", score()), ("accessibility", score()), ("seo", score()),
             ("bestPractices", score()), ("pwa", score()),

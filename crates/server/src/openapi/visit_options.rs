@@ -192,3 +192,13 @@ pub(super) fn consent() -> Value {
                         report names the manager (`conditions.consent`), or says that there was no known dialog.",
     })
 }
+
+pub(super) fn interactions() -> Value {
+    json!({
+        "anyOf": [{ "type": "boolean" }, { "type": "integer", "minimum": 0, "maximum": 8 }], "default": false,
+        "description": "Real inputs on visible controls after all visits, up to this number (`true` is 8): each on a page \
+                        that was loaded again, with its Interaction to Next Paint, the three parts of it and the scripts. \
+                        Nothing leaves the page, and requests other than GET, HEAD and OPTIONS are not sent. No score \
+                        depends on it.",
+    })
+}

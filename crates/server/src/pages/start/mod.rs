@@ -9,7 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use plumbline_catalog::{Catalog, FormFactor, NetworkKind};
-use plumbline_seam::{Consent, Order, VisitOptions, with_scheme};
+use plumbline_seam::{Consent, Interactions, Order, VisitOptions, with_scheme};
 
 use super::audit_list::{AuditRow, PastAudit, audit_rows};
 use super::cookies::Cookies;
@@ -57,6 +57,8 @@ struct StartForm {
     runs: String,
     quick: bool,
     consent: Consent,
+    /// Whether inputs are made on the page after its visits.
+    interactions: bool,
 }
 
 /// Choices of a list that are shown under one heading.
@@ -197,6 +199,7 @@ fn last_choice(service: &SharedState, headers: &HeaderMap) -> StartForm {
         runs: "1".to_owned(),
         quick: false,
         consent: Consent::None,
+        interactions: false,
     }
 }
 
@@ -215,6 +218,7 @@ pub(crate) async fn start(
         runs: fields.take("runs"),
         quick: fields.take("quick") == "true",
         consent: Consent::from_name(&fields.take("consent")).unwrap_or_default(),
+        interactions: fields.take("interactions") == "true",
     };
     if let Some(preset) = service.app.catalog.preset(&fields.take("preset")) {
         form.device = preset.device.to_owned();
@@ -259,6 +263,11 @@ async fn accept(
         options: VisitOptions {
             quick: form.quick,
             consent: form.consent,
+            interactions: if form.interactions {
+                Interactions::ALL
+            } else {
+                Interactions::default()
+            },
             ..VisitOptions::default()
         },
     });
@@ -346,6 +355,7 @@ mod tests {
                 runs: EVIL.to_owned(),
                 quick: true,
                 consent: Consent::None,
+                interactions: true,
             },
             credits: 1,
             past: audit_rows(&[past]),
