@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use plumbline_bundle::{ControlKind, InputKind, InteractionRecord, InteractionRecords};
 use plumbline_clock::PageTime;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -41,6 +42,8 @@ const IDLE: Duration = Duration::from_millis(500);
 const SCRIPT_DEADLINE: Duration = Duration::from_secs(5);
 /// Maximum time to collect the timing of an input, after the page has handled it.
 const TIMING_DEADLINE: Duration = Duration::from_secs(8);
+/// Size of the browser's own toolbars at most, in CSS pixels.
+const WINDOW_FRAME_PX: u32 = 200;
 /// Maximum time for leaving a document.
 const LEAVE_DEADLINE: Duration = Duration::from_secs(5);
 
@@ -117,6 +120,7 @@ struct Prober<'b, 'p> {
 
 impl Prober<'_, '_> {
     async fn use_controls(&mut self, records: &mut InteractionRecords) -> Result<(), VisitError> {
+        self.enlarge_window().await?;
         // The first load fills the cache, and may show what later visits do not.
         self.load().await?;
         self.saved = Some(self.save_state().await?);
@@ -149,6 +153,29 @@ impl Prober<'_, '_> {
                 not_measured,
             });
         }
+        Ok(())
+    }
+
+    /// Makes the window at least as large as the viewport of the device: touches outside it do not
+    /// reach the page.
+    async fn enlarge_window(&mut self) -> Result<(), VisitError> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Window {
+            window_id: i64,
+        }
+        let viewport = self.plan.device.viewport;
+        let method = "Browser.getWindowForTarget";
+        let window: Window = self.page.call(method, json!({})).await?;
+        let bounds = json!({
+            "windowId": window.window_id,
+            "bounds": {
+                "width": viewport.width + WINDOW_FRAME_PX,
+                "height": viewport.height + WINDOW_FRAME_PX,
+            },
+        });
+        let method = "Browser.setWindowBounds";
+        self.page.call::<Value>(method, bounds).await?;
         Ok(())
     }
 
