@@ -274,7 +274,7 @@ fn plain(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use plumbline_bundle::{Failure, FailureCode};
+    use plumbline_bundle::{Failure, FailureCode, InteractionRecords};
     use plumbline_catalog::Mode;
     use plumbline_model::report::{
         Conditions, CpuConditions, DeviceConditions, LocationConditions, Metric, Metrics,
@@ -323,6 +323,29 @@ mod tests {
         let text = render(&report(), Colors::None);
         assert!(text.contains("Not measured: Nothing was painted. (NO_PAINT)"));
         assert!(text.contains("Frankfurt, Germany (simulated, +123 ms round trip)"));
+    }
+
+    #[test]
+    fn the_longest_interaction_is_one_line_with_its_control() {
+        let records = serde_json::json!({
+            "controls": 1, "error": "Too slow.",
+            "interactions": [{
+                "kind": "menu", "name": "Shop\u{1b}", "selector": "#m", "snippet": "<button>",
+                "timing": {
+                    "input": "tap", "event": "click", "durationMs": 304.0, "inputDelayMs": 4.0,
+                    "processingMs": 280.0, "presentationDelayMs": 20.0,
+                },
+            }],
+        });
+        let records: InteractionRecords = serde_json::from_value(records).unwrap();
+        let report = Report {
+            responsiveness: Some(Box::new(records.into())),
+            ..report()
+        };
+        let text = render(&report, Colors::None);
+        let line = "  Interaction to Next Paint  304 ms  needs improvement in the lab, Menu “Shop\u{fffd}”\n";
+        assert!(text.contains(line), "{text}");
+        assert!(text.contains("Interactions could not be measured completely: Too slow."));
     }
 
     #[test]

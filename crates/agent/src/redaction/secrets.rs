@@ -264,6 +264,22 @@ mod tests {
     }
 
     #[test]
+    fn secrets_are_removed_from_interactions() {
+        let records = |name: &str| -> InteractionRecords {
+            let control = json!({
+                "kind": "menu", "name": name, "selector": "#m", "snippet": "<button>",
+            });
+            serde_json::from_value(json!({ "controls": 1, "interactions": [control] })).unwrap()
+        };
+        let redacted = secrets().redact_interactions(records("Hello 12345678"));
+        assert_eq!(redacted, records("Hello [redacted]"));
+        assert_eq!(
+            secrets().redact_interactions(records("Hello")),
+            records("Hello")
+        );
+    }
+
+    #[test]
     fn secrets_are_removed_from_messages() {
         let message = "The page at https://a/12345678 is \"secret/literal\".";
         assert_eq!(

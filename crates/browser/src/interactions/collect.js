@@ -4,7 +4,8 @@
   const state = globalThis.plumblineTimings;
   const endsAt = performance.now() + maxMs;
   const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-  const frame = () => Promise.race([new Promise((resolve) => requestAnimationFrame(resolve)), pause(500)]);
+  const painted = () => new Promise((resolve) => requestAnimationFrame(resolve));
+  const frame = () => Promise.race([painted(), pause(500)]);
   await frame();
   await frame();
   const acknowledgedAt = performance.now();

@@ -3,24 +3,31 @@
 (({everyElement, describe, shorten}) => {
   const MAX_CONTROLS = 300;
   const NAME_CHARS = 80;
-  const ROLES = ['button', 'tab', 'menuitem', 'switch', 'checkbox', 'radio', 'combobox', 'searchbox', 'textbox'];
+  const ROLES = [
+    'button', 'tab', 'menuitem', 'switch', 'checkbox', 'radio', 'combobox', 'searchbox', 'textbox',
+  ];
   const SELECTOR = [
     'button, summary, select, textarea, input, a[href], [aria-expanded], [aria-haspopup]',
     ...ROLES.map((role) => `[role="${role}"]`),
   ].join(', ');
   // Inputs that open a window of the system, send a form, or take a secret.
   const SKIPPED_TYPES = new Set([
-    'file', 'color', 'date', 'datetime-local', 'month', 'week', 'time', 'hidden', 'password', 'submit', 'image', 'reset',
+    'file', 'color', 'date', 'datetime-local', 'month', 'week', 'time', 'hidden', 'password', 'submit',
+    'image', 'reset',
   ]);
   const TEXT_TYPES = new Set(['text', 'search', 'email', 'tel', 'url', 'number']);
   // Words on controls that a stranger should not press, in common languages of the web.
-  const RISKY = /\b(log ?out|sign ?out|delete|remove|unsubscribe|pay|buy now|place order|abmelden|löschen|kaufen|déconnexion|supprimer|cerrar sesión|eliminar)\b/iu;
+  const RISKY = new RegExp([
+    'log ?out', 'sign ?out', 'delete', 'remove account', 'unsubscribe', 'pay', 'buy now', 'place order',
+    'abmelden', 'löschen', 'kaufen', 'déconnexion', 'supprimer', 'cerrar sesión', 'eliminar',
+  ].map((word) => `(?<!\\p{L})${word}(?!\\p{L})`).join('|'), 'iu');
   const CONSENT_AREA = /cookie|consent|gdpr|privacy|onetrust|usercentrics|didomi/i;
   const SEARCH = /search|suche|recherche|buscar|cerca|zoek/i;
   const MENU = /menu|menü|navigation|navbar|hamburger/i;
 
   const collapse = (text) => text.replace(/\s+/g, ' ').trim();
-  const parentOf = (node) => node.assignedSlot ?? node.parentElement ?? node.getRootNode().host ?? null;
+  const parentOf = (node) =>
+    node.assignedSlot ?? node.parentElement ?? node.getRootNode().host ?? null;
   const referenced = (element, attribute) =>
     (element.getAttribute(attribute) ?? '').split(/\s+/).filter(Boolean)
       .map((id) => element.getRootNode().getElementById?.(id)).filter(Boolean);
@@ -46,21 +53,23 @@
   const marks = (element, levels) => {
     let text = '';
     for (let at = element, level = 0; at && level < levels; at = parentOf(at), level++) {
-      text += ` ${at.id} ${at.getAttribute('class') ?? ''} ${at.getAttribute('role') ?? ''} ${at.localName}`;
+      const words = [at.id, at.getAttribute('class'), at.getAttribute('role'), at.localName];
+      text += ` ${words.filter(Boolean).join(' ')}`;
     }
     return text;
   };
 
   const isSubmit = (element) =>
-    element instanceof HTMLButtonElement && element.type === 'submit' && element.form !== null &&
-    element.form.method !== 'dialog' && element.formMethod !== 'dialog';
+    element instanceof HTMLButtonElement && element.type === 'submit' &&
+    element.form !== null && element.form.method !== 'dialog' && element.formMethod !== 'dialog';
 
+  const isScript = (href) => href.toLowerCase().startsWith('javascript:');
   const here = location.href.split('#')[0];
   // Whether a link stays in its document.
   const staysHere = (link) => {
     if (link.hasAttribute('download') || (link.target && link.target !== '_self')) return false;
     const href = link.getAttribute('href').trim();
-    return href.startsWith('#') || href.toLowerCase().startsWith('javascript:') ||
+    return href.startsWith('#') || isScript(href) ||
       (link.href.includes('#') && link.href.split('#')[0] === here);
   };
 
@@ -68,21 +77,26 @@
     const role = element.getAttribute('role') ?? '';
     const type = element instanceof HTMLInputElement ? element.type : '';
     const popup = element.getAttribute('aria-haspopup') ?? 'false';
-    const own = `${name} ${element.id} ${element.getAttribute('class') ?? ''} ${element.getAttribute('name') ?? ''}`;
+    const attributes = ['id', 'class', 'name'].map((name) => element.getAttribute(name) ?? '');
+    const own = `${name} ${attributes.join(' ')}`;
     const isText = TEXT_TYPES.has(type) || element instanceof HTMLTextAreaElement ||
       (['searchbox', 'textbox'].includes(role) && element.isContentEditable);
     if (isText) {
       if (element.readOnly) return null;
-      const isSearch = type === 'search' || role === 'searchbox' || SEARCH.test(own) || element.closest('[role=search], search');
+      const isSearch = type === 'search' || role === 'searchbox' || SEARCH.test(own) ||
+        element.closest('[role=search], search');
       return isSearch ? 'search' : 'field';
     }
     if (element instanceof HTMLSelectElement) return 'select';
-    if (['checkbox', 'radio'].includes(type) || ['switch', 'checkbox', 'radio'].includes(role)) return 'toggle';
+    const isToggle = ['checkbox', 'radio'].includes(type) ||
+      ['switch', 'checkbox', 'radio'].includes(role);
+    if (isToggle) return 'toggle';
     if (CONSENT_AREA.test(marks(element, 8)) && !element.matches('a[href]')) return 'consent';
     if (role === 'tab') return 'tab';
     const href = element.matches('a[href]') ? element.getAttribute('href').trim() : '#';
-    const opens = role === 'button' || element.matches('[aria-expanded], [aria-haspopup], [data-toggle], [data-bs-toggle]');
-    if (href.length > 1 && !href.toLowerCase().startsWith('javascript:') && !opens) return 'anchor';
+    const opens = role === 'button' ||
+      element.matches('[aria-expanded], [aria-haspopup], [data-toggle], [data-bs-toggle]');
+    if (href.length > 1 && !isScript(href) && !opens) return 'anchor';
     if (popup === 'dialog') return 'dialog';
     if (MENU.test(own) || ['menu', 'true'].includes(popup) || role === 'menuitem') return 'menu';
     if (element.localName === 'summary' || element.hasAttribute('aria-expanded')) {
@@ -92,13 +106,16 @@
   };
 
   const mayUse = (element) => {
-    if (element.matches(':disabled') || element.closest('[aria-disabled="true"], [inert]')) return false;
+    const isDisabled = element.matches(':disabled') ||
+      element.closest('[aria-disabled="true"], [inert]');
+    if (isDisabled) return false;
     if (element instanceof HTMLInputElement && SKIPPED_TYPES.has(element.type)) return false;
     if (isSubmit(element)) return false;
     const link = element.closest('a[href]');
     // A link that opens something in the page usually has a target for visitors without scripts.
     if (link && !staysHere(link)) {
-      return link === element && link.matches('[aria-expanded], [aria-haspopup]') && !link.target && !link.hasAttribute('download');
+      return link === element && link.matches('[aria-expanded], [aria-haspopup]') && !link.target &&
+        !link.hasAttribute('download');
     }
     return true;
   };
@@ -126,7 +143,8 @@
     if (width < 4 || height < 4) continue;
     const [x, y] = [left + width / 2, top + height / 2];
     // Not to be reached by scrolling.
-    if (x + scrollX < 0 || y + scrollY < 0 || x + scrollX > document.documentElement.scrollWidth) continue;
+    const [pageX, pageY] = [x + scrollX, y + scrollY];
+    if (pageX < 0 || pageY < 0 || pageX > document.documentElement.scrollWidth) continue;
     const inViewport = x >= 0 && y >= 0 && x < innerWidth && y < innerHeight;
     if (inViewport && !isHit(element, x, y)) continue;
     const name = nameOf(element);
@@ -137,7 +155,9 @@
     // Rows of a list and cards of a grid have controls at the same place of the same markup.
     const group = path.replace(/\d+,/g, '') + '|' + (element.getAttribute('class') ?? '');
     controls.push(element);
-    found.push({kind, name, selector, snippet, path, group, inViewport, top: top + scrollY, left: left + scrollX});
+    found.push({
+      kind, name, selector, snippet, path, group, inViewport, top: top + scrollY, left: left + scrollX,
+    });
   }
   globalThis.plumblineControls = controls;
   return found;

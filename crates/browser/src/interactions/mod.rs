@@ -12,7 +12,10 @@ mod timing;
 
 use std::time::{Duration, Instant};
 
-use plumbline_bundle::{ControlKind, InputKind, InteractionRecord, InteractionRecords};
+use plumbline_bundle::{
+    ControlKind, Failure, FailureCode, InputKind, InteractionRecord, InteractionRecords,
+    InteractionTiming,
+};
 use plumbline_clock::PageTime;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -39,7 +42,7 @@ const LOAD_DEADLINE: Duration = Duration::from_secs(20);
 /// Time without long tasks after which the main thread counts as idle.
 const IDLE: Duration = Duration::from_millis(500);
 /// Maximum duration of a script of ours on an idle page.
-const SCRIPT_DEADLINE: Duration = Duration::from_secs(5);
+const SCRIPT_DEADLINE: Duration = Duration::from_secs(10);
 /// Maximum time to collect the timing of an input, after the page has handled it.
 const TIMING_DEADLINE: Duration = Duration::from_secs(8);
 /// Size of the browser's own toolbars at most, in CSS pixels.
@@ -184,9 +187,10 @@ impl Prober<'_, '_> {
     async fn measure(
         &mut self,
         control: &Control,
-    ) -> Result<Result<plumbline_bundle::InteractionTiming, String>, VisitError> {
+    ) -> Result<Result<InteractionTiming, String>, VisitError> {
+        let unresponsive = || Ok(Err("cannot be used: the page did not respond".to_owned()));
         let controls = match self.controls().await {
-            Err(VisitError::Page(_)) => Vec::new(),
+            Err(VisitError::Page(_)) => return unresponsive(),
             result => result?,
         };
         let Some(index) = find_again(control, &controls) else {
@@ -198,11 +202,11 @@ impl Prober<'_, '_> {
         let point = match self.run::<input::Readiness>(script, &arguments).await? {
             Some(input::Readiness::At(point)) => point,
             Some(input::Readiness::NotReady(reason)) => return Ok(Err(reason)),
-            None => return Ok(Err("cannot be used: the page did not respond".to_owned())),
+            None => return unresponsive(),
         };
         let observe = include_str!("observe.js");
         if self.run::<bool>(observe, NODES).await?.is_none() {
-            return Ok(Err("cannot be used: the page did not respond".to_owned()));
+            return unresponsive();
         }
         self.confine(true);
         let sent = self.send_input(control.kind, point).await;
@@ -367,6 +371,5 @@ impl Prober<'_, '_> {
 }
 
 fn unresponsive(message: &str) -> VisitError {
-    let code = plumbline_bundle::FailureCode::PageHung;
-    plumbline_bundle::Failure::new(code, message).into()
+    Failure::new(FailureCode::PageHung, message).into()
 }

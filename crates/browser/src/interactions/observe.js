@@ -2,12 +2,14 @@
 // performance timeline, with the selector of an event's target.
 (({describe}) => {
   globalThis.plumblineTimings?.observers.forEach((observer) => observer.disconnect());
-  const state = {events: [], frames: [], hasFirst: false, changedAt: performance.now(), observers: []};
-  globalThis.plumblineTimings = state;
   const startedAt = performance.now();
+  const state = {events: [], frames: [], hasFirst: false, changedAt: startedAt, observers: []};
+  globalThis.plumblineTimings = state;
   const observe = (type, options, add) => {
     const observer = new PerformanceObserver((list) => {
-      for (const entry of list.getEntries()) if (entry.startTime + entry.duration >= startedAt) add(entry);
+      for (const entry of list.getEntries()) {
+        if (entry.startTime + entry.duration >= startedAt) add(entry);
+      }
       state.changedAt = performance.now();
     });
     observer.observe({type, ...options});

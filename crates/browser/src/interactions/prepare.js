@@ -15,8 +15,11 @@
   });
   const {left, top, width, height} = element.getBoundingClientRect();
   const [x, y] = [left + width / 2, top + height / 2];
-  if (width <= 0 || height <= 0 || x < 0 || y < 0 || x >= innerWidth || y >= innerHeight) return 'cannot be scrolled into view';
-  const parentOf = (node) => node.assignedSlot ?? node.parentElement ?? node.getRootNode().host ?? null;
+  if (width <= 0 || height <= 0 || x < 0 || y < 0 || x >= innerWidth || y >= innerHeight) {
+    return 'cannot be scrolled into view';
+  }
+  const parentOf = (node) =>
+    node.assignedSlot ?? node.parentElement ?? node.getRootNode().host ?? null;
   let hit = document.elementFromPoint(x, y);
   while (hit?.shadowRoot) {
     const inner = hit.shadowRoot.elementFromPoint(x, y);
