@@ -115,13 +115,13 @@ pub struct InteractionTiming {
     /// Selector of the event's target, which may be inside the control; `None` if it was removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    /// From the input to the next paint, which Chromium rounds to 8 ms.
+    /// Time from the input to the next paint, which Chromium rounds to 8 ms.
     pub duration_ms: f64,
-    /// From the input to its first event handler.
+    /// Time from the input to its first event handler.
     pub input_delay_ms: f64,
-    /// From the first event handler to the end of the last one.
+    /// Time from the first event handler to the end of the last one.
     pub processing_ms: f64,
-    /// From the end of the last event handler to the next paint.
+    /// Time from the end of the last event handler to the next paint.
     pub presentation_delay_ms: f64,
     /// The scripts that ran from the input to the next paint, longest first. Chromium reports them
     /// for frames of 50 ms or more.

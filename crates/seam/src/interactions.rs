@@ -8,7 +8,7 @@ use serde_json::Value;
 pub struct Interactions(u8);
 
 impl Interactions {
-    /// As many inputs as are possible.
+    /// The largest number of controls.
     pub const ALL: Self = Self(8);
     /// The rule for values of the API, files and the command line.
     pub const RULE: &str = "Interactions are true, false, or a number of controls between 1 and 8.";
