@@ -28,7 +28,7 @@ use crate::page::{self, NavigateResponse, Page, VisitError};
 use crate::plan::VisitPlan;
 use crate::protocol::CallError;
 use crate::steps::{self, waiting};
-use crate::visit::{Observer, time_since_long_task};
+use crate::visit::{Observer, expectation, time_since_long_task};
 use choice::{Control, choose, find_again};
 use timing::Timeline;
 
@@ -94,10 +94,16 @@ async fn perform(
     let (browser_group, turn) = (browser.process_id(), browser.turn.take());
     let emulation = CpuEmulation::start(&browser.clock, browser_group, plan.throttle, turn)
         .map_err(|error| VisitError::Fault(error.to_string()))?;
-    let page = Page::open_for_interactions(browser, plan, tab).await?;
+    // The bytes of all loads are counted together, also of those from the cache.
+    let loads = u64::from(plan.interactions) + 2;
+    let plan = VisitPlan {
+        max_bytes: plan.max_bytes.saturating_mul(loads),
+        ..plan.clone()
+    };
+    let page = Page::open_for_interactions(browser, &plan, tab).await?;
     let mut prober = Prober {
         page,
-        plan,
+        plan: &plan,
         deadline: Instant::now() + DEADLINE,
         saved: None,
     };
@@ -126,6 +132,9 @@ impl Prober<'_, '_> {
         self.enlarge_window().await?;
         // The first load fills the cache, and may show what later visits do not.
         self.load().await?;
+        if let Some(expect) = &self.plan.expect {
+            expectation::check(&mut self.page, expect).await?;
+        }
         self.saved = Some(self.save_state().await?);
         self.restore_and_load().await?;
         let controls = self.controls().await?;
@@ -320,6 +329,10 @@ impl Prober<'_, '_> {
             }
             result => result?,
         };
+        let loader = response.loader_id.unwrap_or_default();
+        if let Some(failure) = self.page.loading.status_failure(&loader) {
+            return Err(failure.into());
+        }
         if let Some(error) = response.error_text {
             return Err(page::from_net_error(&error, None).into());
         }

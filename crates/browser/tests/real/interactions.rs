@@ -7,7 +7,7 @@ use crate::page_time::by_clock;
 use crate::site::Site;
 use crate::{TestBed, device, plan};
 
-async fn records(bed: &TestBed, plan: &VisitPlan) -> InteractionRecords {
+async fn records_of(bed: &TestBed, plan: &VisitPlan) -> InteractionRecords {
     interact(bed.browser().await, plan, &|_| {}).await
 }
 
@@ -95,7 +95,7 @@ fn assert_known_delays(records: &InteractionRecords, site: &Site, input: InputKi
 #[tokio::test]
 async fn the_parts_of_taps_are_those_that_the_page_measures() {
     let (bed, site) = (TestBed::new(), Site::start().await);
-    let records = records(&bed, &plan_for(&site, "answers-late.html")).await;
+    let records = records_of(&bed, &plan_for(&site, "answers-late.html")).await;
     assert_known_delays(&records, &site, InputKind::Tap);
 }
 
@@ -106,7 +106,7 @@ async fn the_parts_of_clicks_are_those_that_the_page_measures() {
         device: device("desktop"),
         ..plan_for(&site, "answers-late.html")
     };
-    let records = records(&bed, &plan).await;
+    let records = records_of(&bed, &plan).await;
     assert_known_delays(&records, &site, InputKind::Click);
 }
 
@@ -121,14 +121,14 @@ async fn the_times_of_a_slower_device_are_those_of_its_clock() {
         throttle: by_clock(4.0),
         ..plan_for(&site, "answers-late.html")
     };
-    let records = records(&bed, &plan).await;
+    let records = records_of(&bed, &plan).await;
     assert_known_delays(&records, &site, InputKind::Tap);
 }
 
 #[tokio::test]
 async fn no_input_leaves_the_page_or_changes_anything_on_a_server() {
     let (bed, site) = (TestBed::new(), Site::start().await);
-    let records = records(&bed, &plan_for(&site, "leaves-by-button.html")).await;
+    let records = records_of(&bed, &plan_for(&site, "leaves-by-button.html")).await;
     assert_eq!(records.error, None);
     let paths = site.paths();
     let left: Vec<_> = paths.iter().filter(|path| path.contains("left")).collect();
@@ -159,7 +159,7 @@ async fn a_handler_that_never_ends_does_not_prevent_the_next_input() {
         throttle: Throttle::NONE,
         ..plan_for(&site, "never-answers-a-click.html")
     };
-    let records = records(&bed, &plan).await;
+    let records = records_of(&bed, &plan).await;
     assert_eq!(records.error, None);
     let forever = find(&records, "Run forever");
     let reason = forever.not_measured.as_deref().unwrap();
@@ -171,8 +171,10 @@ async fn a_handler_that_never_ends_does_not_prevent_the_next_input() {
 #[tokio::test]
 async fn a_page_that_does_not_load_has_a_reason_instead_of_interactions() {
     let (bed, site) = (TestBed::new(), Site::start().await);
-    let records = records(&bed, &plan_for(&site, "broken")).await;
+    let records = records_of(&bed, &plan_for(&site, "broken")).await;
     assert!(records.interactions.is_empty());
     let error = records.error.unwrap();
     assert!(error.contains("connection"), "{error}");
+    let records = records_of(&bed, &plan_for(&site, "missing-page")).await;
+    assert!(records.error.unwrap().contains("404"));
 }
