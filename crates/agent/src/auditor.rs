@@ -4,13 +4,13 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use plumbline_browser::{NetworkPath, Pool, VisitError, VisitEvent, VisitPlan, visit};
+use plumbline_browser::{NetworkPath, Pool, Throttle, VisitError, VisitEvent, VisitPlan, visit};
 use plumbline_bundle::{Encoding, Failure, FailureCode, Phase, StepRecords};
 use plumbline_catalog::Catalog;
 use plumbline_clock::PageClock;
 use plumbline_link::{Guard, LineProfile, Link, LinkConfig};
 use plumbline_model::report::{Conditions, ConsentConditions, NetworkIsolation, Report};
-use plumbline_seam::{AuditOutput, Order, VisitNumber};
+use plumbline_seam::{AuditOutput, Order, VisitNumber, VisitOptions};
 use tokio::time::timeout;
 
 use crate::conditions::{self, AgentLocation, ResolvedOrder};
@@ -74,15 +74,18 @@ impl Auditor {
     }
 
     /// Performs one of several runs that will be compared: only visits that the host disturbed are
-    /// repeated.
+    /// repeated, and no inputs are made. [`Auditor::add_interactions`] makes them for one run.
     pub async fn audit_run(
         &self,
         order: &Order,
         progress: &Progress<'_>,
     ) -> Result<AuditOutput, AuditFault> {
-        let encoding = Encoding::Container;
-        let policy = RepeatPolicy::IfDisturbed;
-        self.audit_once(policy, order, encoding, progress).await
+        let (policy, encoding) = (RepeatPolicy::IfDisturbed, Encoding::Container);
+        let session = SessionKeeper::of(order);
+        let visit = self
+            .audit_with(policy, order, &session, encoding, progress)
+            .await?;
+        Ok(session.add_to(visit.pack(encoding).await?))
     }
 
     /// Audits like [`Auditor::audit`], with the evidence in an encoding.
@@ -93,19 +96,12 @@ impl Auditor {
         progress: &Progress<'_>,
     ) -> Result<AuditOutput, AuditFault> {
         let policy = RepeatPolicy::UntilCertain;
-        self.audit_once(policy, order, encoding, progress).await
-    }
-
-    async fn audit_once(
-        &self,
-        policy: RepeatPolicy,
-        order: &Order,
-        encoding: Encoding,
-        progress: &Progress<'_>,
-    ) -> Result<AuditOutput, AuditFault> {
         let session = SessionKeeper::of(order);
         let visit = self
             .audit_with(policy, order, &session, encoding, progress)
+            .await?;
+        let visit = self
+            .interact_after(order, &session, visit, encoding, progress)
             .await?;
         Ok(session.add_to(visit.pack(encoding).await?))
     }
@@ -202,33 +198,16 @@ impl Auditor {
         let mut browser = self.browsers.take().await.map_err(AuditFault::of)?;
         browser.wait_for_turn(choice.throttle).await;
         let clock = Arc::clone(browser.clock());
-        let steps_link = if options.need_steps() || options.need_warm_cache() {
-            let config = LinkConfig::new(LineProfile::UNLIMITED, Arc::clone(&self.guard));
-            Some(Link::open(config).await.map_err(AuditFault::of)?)
-        } else {
-            None
-        };
+        let steps_link = self.open_steps_link(options).await?;
         let link = self
             .open_link(&conditions, resolved.network.loss_pct, clock)
             .await?;
         let plan = VisitPlan {
             network: NetworkPath::Proxy(link.address()),
-            throttle: choice.throttle,
-            deadline: Duration::from_secs(resolved.network.deadline_s.into()),
-            allow_error_status: options.allow_error_status,
-            state: options.state.clone(),
             saved: saved.cloned(),
             session_expect: session
                 .map(|session| Box::new(session.sign_in.definition.expect.clone())),
-            expect: options.expect.clone(),
-            steps: options.steps.clone(),
-            consent: options.consent,
-            view: options.view.clone(),
-            steps_network: match &steps_link {
-                Some(link) => NetworkPath::Proxy(link.address()),
-                None => NetworkPath::Direct,
-            },
-            ..VisitPlan::new(&order.url, resolved.device.clone())
+            ..self.plan(order, resolved, choice.throttle, steps_link.as_ref())
         };
         let deadline = plan.steps_deadline() + plan.deadline + VISIT_OVERHEAD;
         // Decided when gathering begins: later requests are not those of the page.
@@ -322,7 +301,46 @@ impl Auditor {
         Ok(Report::failed(&order.url, resolved.conditions, failure).into())
     }
 
-    async fn open_link(
+    /// Returns the plan of a visit without its network.
+    pub(crate) fn plan(
+        &self,
+        order: &Order,
+        resolved: &ResolvedOrder<'_>,
+        throttle: Throttle,
+        steps_link: Option<&Link>,
+    ) -> VisitPlan {
+        let options = &order.options;
+        VisitPlan {
+            throttle,
+            deadline: Duration::from_secs(resolved.network.deadline_s.into()),
+            allow_error_status: options.allow_error_status,
+            state: options.state.clone(),
+            expect: options.expect.clone(),
+            steps: options.steps.clone(),
+            consent: options.consent,
+            view: options.view.clone(),
+            steps_network: match steps_link {
+                Some(link) => NetworkPath::Proxy(link.address()),
+                None => NetworkPath::Direct,
+            },
+            ..VisitPlan::new(&order.url, resolved.device.clone())
+        }
+    }
+
+    /// Opens the link for what is done before a visit, if there is anything.
+    pub(crate) async fn open_steps_link(
+        &self,
+        options: &VisitOptions,
+    ) -> Result<Option<Link>, AuditFault> {
+        if !options.need_steps() && !options.need_warm_cache() {
+            return Ok(None);
+        }
+        let config = LinkConfig::new(LineProfile::UNLIMITED, Arc::clone(&self.guard));
+        let link = Link::open(config).await.map_err(AuditFault::of)?;
+        Ok(Some(link))
+    }
+
+    pub(crate) async fn open_link(
         &self,
         conditions: &Conditions,
         loss_pct: f64,

@@ -1,6 +1,6 @@
 //! The evidence of judged visits until one of them is chosen.
 
-use plumbline_bundle::{Bundle, Encoding, StepRecords};
+use plumbline_bundle::{Bundle, Encoding, InteractionRecords, StepRecords};
 use plumbline_model::media::ReportMedia;
 use plumbline_model::report::Report;
 use plumbline_seam::AuditOutput;
@@ -42,6 +42,18 @@ impl From<Report> for JudgedVisit {
     }
 }
 
+impl From<AuditOutput> for JudgedVisit {
+    fn from(output: AuditOutput) -> Self {
+        Self {
+            report: output.report,
+            evidence: Some(HeldEvidence::Packed {
+                bundle: output.bundle,
+                media: output.media,
+            }),
+        }
+    }
+}
+
 impl JudgedVisit {
     /// Creates the visit of a page that could not be measured, with the pictures of its steps.
     pub(crate) fn failed(report: Report, steps: StepRecords) -> Self {
@@ -53,6 +65,40 @@ impl JudgedVisit {
                 media: Some(Box::new(media)),
             }),
         }
+    }
+
+    /// Adds the inputs that were made after the visit to its report and its bundle.
+    pub(crate) async fn with_interactions(
+        mut self,
+        records: InteractionRecords,
+        encoding: Encoding,
+    ) -> Result<Self, AuditFault> {
+        self.evidence = match self.evidence {
+            Some(HeldEvidence::Unpacked {
+                bundle: Some(mut bundle),
+                media,
+            }) => {
+                records.store_in(&mut bundle).map_err(AuditFault::of)?;
+                let bundle = Some(bundle);
+                Some(HeldEvidence::Unpacked { bundle, media })
+            }
+            Some(HeldEvidence::Packed {
+                bundle: Some(packed),
+                media,
+            }) => {
+                let records = records.clone();
+                let task = spawn_blocking(move || {
+                    let mut bundle = Bundle::unpack(&packed).map_err(AuditFault::of)?;
+                    records.store_in(&mut bundle).map_err(AuditFault::of)?;
+                    bundle.pack_as(encoding).map_err(AuditFault::of)
+                });
+                let bundle = Some(task.await.map_err(AuditFault::of)??);
+                Some(HeldEvidence::Packed { bundle, media })
+            }
+            other => other,
+        };
+        self.report.responsiveness = Some(Box::new(records.into()));
+        Ok(self)
     }
 
     /// Packs the evidence on a blocking thread.

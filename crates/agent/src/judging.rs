@@ -112,7 +112,7 @@ fn judge_bundle(
 mod tests {
     use std::collections::BTreeMap;
 
-    use plumbline_bundle::{BrowserIdentity, Encoding, FORMAT, MainDocument};
+    use plumbline_bundle::{BrowserIdentity, Encoding, FORMAT, InteractionRecords, MainDocument};
     use plumbline_catalog::{BUILT_IN, Catalog};
 
     use super::*;
@@ -201,6 +201,26 @@ mod tests {
         assert!(!is_packed(10_000_000, 3).await);
         assert!(is_packed(11_000_000, 3).await);
         assert!(is_packed(4_000_000, 9).await);
+    }
+
+    #[tokio::test]
+    async fn interactions_are_part_of_the_bundle_and_of_a_report_that_is_judged_again() {
+        // With so many visits, even the smallest evidence is packed before interactions are added.
+        for visits in [1, 32_000_000] {
+            let (bundle, conditions) = visit();
+            let encoding = Encoding::Container;
+            let judged = judge(bundle, conditions.clone()).await.unwrap();
+            assert!(judged.report.responsiveness.is_none());
+            let held = judged.hold(visits, encoding).await.unwrap();
+            let records = InteractionRecords::failed("The page did not respond.");
+            let complete = held.with_interactions(records.clone(), encoding).await;
+            let output = complete.unwrap().pack(encoding).await.unwrap();
+            let responsiveness = output.report.responsiveness.unwrap();
+            assert_eq!(responsiveness.records, records);
+            let bundle = Bundle::unpack(&output.bundle.unwrap()).unwrap();
+            let again = judge(bundle, conditions).await.unwrap();
+            assert_eq!(again.report.responsiveness.unwrap(), responsiveness);
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod cpu;
 mod failure_reason;
 mod held_evidence;
 mod host;
+mod interactions;
 mod judging;
 mod redaction;
 mod run;

@@ -55,6 +55,11 @@ impl<'o> SessionKeeper<'o> {
         }
     }
 
+    /// Returns the state that the last visit began with, if there is one.
+    pub(crate) fn state(&self) -> Option<Arc<SavedState>> {
+        self.state.lock().state.clone()
+    }
+
     /// Adds the state to the result of the audit if it was made, and if the measured page did not
     /// refuse it.
     pub(crate) fn add_to(&self, output: AuditOutput) -> AuditOutput {

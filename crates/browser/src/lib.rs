@@ -3,7 +3,8 @@
 //! This is the only crate that uses the DevTools protocol. A [`Launcher`] starts browsers and a
 //! [`Pool`] has some started in advance. [`visit()`] uses one browser once: it emulates a device,
 //! records, navigates, waits until network and CPU are idle, gathers artifacts, and ends the
-//! browser with all its processes and files. [`sweep`] removes what a killed process left behind,
+//! browser with all its processes and files. [`interact`] makes inputs on the controls of a page in
+//! another browser. [`sweep`] removes what a killed process left behind,
 //! at the next start.
 
 mod cpu_emulation;
@@ -11,6 +12,7 @@ mod emulate;
 mod error;
 mod gather;
 mod gauge;
+mod interactions;
 mod launch;
 mod pacer;
 mod page;
@@ -22,6 +24,7 @@ mod visit;
 
 pub use error::BrowserError;
 pub use gauge::{Benchmark, Gauge, Reading};
+pub use interactions::interact;
 pub use launch::{
     Browser, BrowserVersion, DEFAULT_MEMORY_BYTES, LaunchOptions, Launcher, NetworkIsolation,
     renderers, sweep,

@@ -55,6 +55,9 @@ pub struct VisitPlan {
     /// How the browser reaches the internet while the steps are performed. A browser that was not
     /// started with [`crate::LaunchOptions::only_through_proxy`] uses `network` instead.
     pub steps_network: NetworkPath,
+    /// Maximum number of controls that [`crate::interact`] makes inputs on. It is 0 for a visit:
+    /// with inputs, all requests are paused for a decision, which would disturb a measured load.
+    pub interactions: u8,
 }
 
 impl VisitPlan {
@@ -78,6 +81,7 @@ impl VisitPlan {
             consent: Consent::None,
             view: View::First,
             steps_network: NetworkPath::Direct,
+            interactions: 0,
         }
     }
 

@@ -16,6 +16,7 @@ mod failed_connections;
 mod failure;
 mod full_page;
 pub mod gzip_json;
+mod interactions;
 mod pack_error;
 mod packed;
 mod steps;
@@ -29,6 +30,10 @@ use serde_json::value::RawValue;
 pub use failed_connections::{FailedConnection, FailedConnections};
 pub use failure::{Failure, FailureCode};
 pub use full_page::FullPagePicture;
+pub use interactions::{
+    ControlKind, InputKind, InteractionRecord, InteractionRecords, InteractionScript,
+    InteractionTiming,
+};
 pub use pack_error::PackError;
 pub use packed::{BundleParts, Encoding};
 pub use steps::{StepRecord, StepRecords};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
-use plumbline_bundle::{Bundle, Failure, FailureCode};
+use plumbline_bundle::{Bundle, Failure, FailureCode, InteractionRecords};
 use plumbline_model::category::CategoryId;
 use plumbline_model::media::ReportMedia;
 use plumbline_model::report::{
@@ -51,6 +51,8 @@ fn report(facts: &Facts, conditions: Conditions) -> Report {
         document: Some(bundle.document.clone()),
         browser: Some(bundle.browser.clone()),
         timings: bundle.timings.clone(),
+        responsiveness: InteractionRecords::stored_in(bundle)
+            .map(|records| Box::new(records.into())),
         ..Report::unmeasured(&bundle.requested_url, conditions)
     };
     let mode = report.conditions.device.mode;

@@ -16,6 +16,7 @@ pub mod comparison;
 pub mod field;
 pub mod media;
 pub mod report;
+pub mod responsiveness;
 pub mod runs;
 pub mod scoring;
 pub mod summary;

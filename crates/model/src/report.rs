@@ -10,6 +10,7 @@ use serde_json::value::to_raw_value;
 use crate::cache_use::CacheUse;
 use crate::category::CategoryResult;
 use crate::field::{FieldData, FieldReason};
+use crate::responsiveness::Responsiveness;
 use crate::runs::Runs;
 
 /// The format that this version writes. Readers accept every older one.
@@ -48,6 +49,9 @@ pub struct Report {
     /// The reason why there is no field data; `None` as well if it was not requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field_data_reason: Option<FieldReason>,
+    /// The inputs that were made on the page after its load; `None` if none were requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub responsiveness: Option<Box<Responsiveness>>,
 }
 
 impl Report {
@@ -70,6 +74,7 @@ impl Report {
             runs: None,
             field_data: None,
             field_data_reason: None,
+            responsiveness: None,
         }
     }
 

@@ -3,6 +3,7 @@
 use plumbline_bundle::Failure;
 use plumbline_model::field::{FieldData, FieldKind, FieldReason};
 use plumbline_model::report::{Conditions, Metric, Metrics, Scores};
+use plumbline_model::responsiveness::Responsiveness;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -34,6 +35,13 @@ pub fn audit_data(
     } else if let Some(reason) = report.field_data_reason {
         data["fieldDataReason"] = json!(reason);
     }
+    if let Some(responsiveness) = &report.responsiveness {
+        data["responsiveness"] = json!({
+            "inp": responsiveness.inp_ms.map(|ms| ms.round() as i64),
+            "rating": responsiveness.rating,
+            "interactions": responsiveness.measured(),
+        });
+    }
     if let Some(error) = &report.error {
         data["error"] = json!({ "code": error.code, "message": error.message });
     }
@@ -51,6 +59,7 @@ struct ContractReport {
     error: Option<Failure>,
     field_data: Option<FieldData>,
     field_data_reason: Option<FieldReason>,
+    responsiveness: Option<Responsiveness>,
 }
 
 /// Returns milliseconds as whole numbers and layout shift with up to four decimals; null if the

@@ -8,6 +8,7 @@ use plumbline_model::report::{LocationMode, Metrics, Report};
 use plumbline_model::scoring::MetricKind;
 
 use crate::html::figures::Grade;
+use crate::html::responsiveness::{control_text, grade_of_rating};
 use crate::html::summary::{METRICS, metric, value_text};
 use crate::html::{cache_summary, largest_content_node, plain_fixes};
 
@@ -121,6 +122,7 @@ fn write_report(out: &mut String, report: &Report, colors: Colors) -> std::fmt::
             writeln!(out, "  {:<26}{summary}", "Warm cache")?;
         }
     }
+    write_responsiveness(out, report, colors)?;
     write_field(out, report)?;
     write_fixes(out, report, colors)?;
     let notes: Vec<String> = notes(report).collect();
@@ -154,6 +156,40 @@ fn write_metric(
         write!(out, "  ({} to {})", text(min), text(max))?;
     }
     writeln!(out)
+}
+
+/// Writes the longest interaction of the inputs after the load, if there were any.
+fn write_responsiveness(out: &mut String, report: &Report, colors: Colors) -> std::fmt::Result {
+    let Some(responsiveness) = &report.responsiveness else {
+        return Ok(());
+    };
+    let name = "Interaction to Next Paint";
+    if let (Some(ms), Some(rating)) = (responsiveness.inp_ms, responsiveness.rating) {
+        let value = format!("{ms:.0} ms");
+        let grade = grade_of_rating(rating);
+        let style = colors.score(match grade {
+            Grade::Good => 100,
+            Grade::Middling => 50,
+            Grade::Poor | Grade::Unknown => 0,
+        });
+        let grade = grade.label();
+        write!(
+            out,
+            "\n  {name:<26}{value:>7}  {style}{grade}{style:#} in the lab"
+        )?;
+        match responsiveness.worst() {
+            Some(worst) => writeln!(out, ", {}", plain(&control_text(worst)))?,
+            None => writeln!(out)?,
+        }
+    }
+    if let Some(error) = &responsiveness.records.error {
+        let error = plain(error);
+        writeln!(
+            out,
+            "  Interactions could not be measured completely: {error}"
+        )?;
+    }
+    Ok(())
 }
 
 /// Writes the failed checks to fix first, with their gains.
@@ -242,7 +278,7 @@ fn plain(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use plumbline_bundle::{Failure, FailureCode};
+    use plumbline_bundle::{Failure, FailureCode, InteractionRecords};
     use plumbline_catalog::Mode;
     use plumbline_model::report::{
         Conditions, CpuConditions, DeviceConditions, LocationConditions, Metric, Metrics,
@@ -292,6 +328,29 @@ mod tests {
         let text = render(&report(), Colors::None);
         assert!(text.contains("Not measured: Nothing was painted. (NO_PAINT)"));
         assert!(text.contains("Frankfurt, Germany (simulated, +123 ms round trip)"));
+    }
+
+    #[test]
+    fn the_longest_interaction_is_one_line_with_its_control() {
+        let records = serde_json::json!({
+            "controls": 1, "error": "Too slow.",
+            "interactions": [{
+                "kind": "menu", "name": "Shop\u{1b}", "selector": "#m", "snippet": "<button>",
+                "timing": {
+                    "input": "tap", "event": "click", "durationMs": 304.0, "inputDelayMs": 4.0,
+                    "processingMs": 280.0, "presentationDelayMs": 20.0,
+                },
+            }],
+        });
+        let records: InteractionRecords = serde_json::from_value(records).unwrap();
+        let report = Report {
+            responsiveness: Some(Box::new(records.into())),
+            ..report()
+        };
+        let text = render(&report, Colors::None);
+        let line = "  Interaction to Next Paint  304 ms  needs improvement in the lab, Menu “Shop\u{fffd}”\n";
+        assert!(text.contains(line), "{text}");
+        assert!(text.contains("Interactions could not be measured completely: Too slow."));
     }
 
     #[test]

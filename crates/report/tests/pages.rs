@@ -2,7 +2,7 @@
 //! explained.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use plumbline_bundle::{BrowserIdentity, Failure, FailureCode, MainDocument};
+use plumbline_bundle::{BrowserIdentity, Failure, FailureCode, InteractionRecords, MainDocument};
 use plumbline_catalog::{FormFactor, Mode};
 use plumbline_model::check::{Cell, Details, Findings, Row, SourceLocation, Unit};
 use plumbline_model::field::{
@@ -79,6 +79,22 @@ fn period(text: &str) -> Period {
 }
 
 /// A measured report in which every text from the audited page is `text`.
+fn interactions(text: &str) -> InteractionRecords {
+    let control = json!({ "kind": "menu", "name": text, "selector": text, "snippet": text });
+    let (mut measured, mut left) = (control.clone(), control);
+    measured["timing"] = json!({
+        "input": "tap", "event": text, "target": text, "durationMs": 304.0, "inputDelayMs": 20.0,
+        "processingMs": 250.0, "presentationDelayMs": 34.0,
+        "scripts": [{
+            "url": text, "function": text, "position": 12, "invoker": text, "durationMs": 240.0,
+            "forcedLayoutMs": 9.0,
+        }],
+    });
+    left["notMeasured"] = json!(text);
+    let records = json!({ "controls": 9, "interactions": [measured, left], "error": text });
+    serde_json::from_value(records).unwrap()
+}
+
 fn report(text: &str) -> Report {
     let failure = Failure::new(FailureCode::NoPaint, text);
     let metric = Some(Metric {
@@ -123,6 +139,7 @@ fn report(text: &str) -> Report {
             as_traced: TracedMetrics::default(),
         }),
         field_data: Some(field_data(text)),
+        responsiveness: Some(Box::new(interactions(text).into())),
         categories: serde_json::from_value(categories).unwrap(),
         warnings: vec![text.to_owned()],
         document: Some(MainDocument {
@@ -474,4 +491,28 @@ fn the_main_thread_is_described_on_one_basis_and_as_traced_behind_it() {
     assert!(page.contains("<p>Busy for 1.00\u{a0}s. 1\u{a0}task took 50 ms or longer"));
     let traced = page.split("<summary>As traced</summary>").nth(1).unwrap();
     assert!(traced.contains("Busy for 2.00\u{a0}s. 3\u{a0}tasks took 50 ms or longer"));
+}
+
+#[test]
+fn responsiveness_is_shown_with_the_parts_of_each_interaction_and_without_a_weight() {
+    let report = report("something");
+    let page = page(&report, None);
+    let section = page.split(r#"id="responsiveness""#).nth(1).unwrap();
+    let section = section.split("</section>").next().unwrap();
+    for part in [
+        "<span class=\"value middling\">304\u{a0}ms</span> Interaction to Next Paint",
+        "needs improvement</span> · no weight in the score",
+        "1\u{a0}input measured, on 9\u{a0}visible controls",
+        "Input delay 20\u{a0}ms · Processing 250\u{a0}ms · Presentation delay 34\u{a0}ms",
+        "forced layout 9\u{a0}ms",
+        "Not measured. Something.",
+        "Interactions could not be measured completely. something",
+    ] {
+        assert!(section.contains(part), "{part} in {section}");
+    }
+    let without = Report {
+        responsiveness: None,
+        ..report
+    };
+    assert!(!self::page(&without, None).contains("responsiveness"));
 }

@@ -6,7 +6,7 @@ use plumbline_bundle::Encoding;
 use plumbline_model::report::{Consent, View};
 use serde::{Deserialize, Serialize};
 
-use crate::{Expectation, Secret, SessionUse, Steps, VisitState};
+use crate::{Expectation, Interactions, Secret, SessionUse, Steps, VisitState};
 
 /// An order of an audit: the page, the catalog ids of its conditions, and options.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,6 +52,9 @@ pub struct VisitOptions {
     /// Only the options of a job have them: an order is stored with its placeholders.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<Secret>,
+    /// The most controls that inputs are made on, once after all visits.
+    #[serde(default, skip_serializing_if = "Interactions::is_none")]
+    pub interactions: Interactions,
 }
 
 impl VisitOptions {

@@ -13,6 +13,7 @@
     )
 )]
 
+mod interactions;
 mod job;
 mod page_url;
 mod placeholder;
@@ -29,6 +30,7 @@ use serde::{Deserialize, Serialize};
 
 pub use plumbline_model::report::{Consent, View};
 
+pub use interactions::Interactions;
 pub use job::{Attempt, Job, LeaseState, Order, ReturnReason, VisitOptions};
 pub use page_url::with_scheme;
 pub use placeholder::{

@@ -54,6 +54,7 @@ pub(crate) const CODES: &[(u16, &[&str])] = &[
             "UNKNOWN_SECRET",
             "INVALID_SESSION",
             "UNKNOWN_SESSION",
+            "INVALID_INTERACTIONS",
             "INVALID_BATCH",
         ],
     ),
@@ -174,6 +175,8 @@ pub(crate) enum Failure {
     /// The server has no key that opens the secrets; the text says what to do.
     #[error("Secrets Unavailable")]
     SecretsUnavailable(String),
+    #[error("Invalid Interactions")]
+    InvalidInteractions(InvalidValue),
     /// The batch has no audits, or more than are allowed.
     #[error("Invalid Batch")]
     InvalidBatch(InvalidValue),
@@ -263,6 +266,7 @@ impl Failure {
             | Self::UnknownSecret(value)
             | Self::InvalidSession(value)
             | Self::UnknownSession(value)
+            | Self::InvalidInteractions(value)
             | Self::InvalidBatch(value) => Some(value),
             _ => None,
         };
@@ -315,6 +319,7 @@ impl Failure {
             Self::InvalidSession(_) => "INVALID_SESSION",
             Self::UnknownSession(_) => "UNKNOWN_SESSION",
             Self::SecretsUnavailable(_) => "SECRETS_UNAVAILABLE",
+            Self::InvalidInteractions(_) => "INVALID_INTERACTIONS",
             Self::InvalidBatch(_) => "INVALID_BATCH",
             Self::InvalidParameter(_) => "INVALID_PARAMETER",
             Self::UnknownParameter { .. } => "UNKNOWN_PARAMETER",
@@ -365,6 +370,7 @@ impl Failure {
             | Self::UnknownSecret(_)
             | Self::InvalidSession(_)
             | Self::UnknownSession(_)
+            | Self::InvalidInteractions(_)
             | Self::InvalidBatch(_) => StatusCode::NOT_ACCEPTABLE,
             Self::InvalidParameter(_)
             | Self::UnknownParameter { .. }

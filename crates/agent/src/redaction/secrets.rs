@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use plumbline_bundle::{Artifact, Bundle, Failure, StepRecord};
+use plumbline_bundle::{Artifact, Bundle, Failure, InteractionRecords, StepRecord};
 use plumbline_seam::{REDACTED, SavedState, VisitOptions, VisitState};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -101,6 +101,20 @@ impl Secrets {
             url: self.redact(&record.url),
             error: record.error.as_ref().map(|error| self.redact(error)),
             ..record.clone()
+        }
+    }
+
+    /// Removes the secrets from the names and scripts of interactions.
+    pub(crate) fn redact_interactions(&self, records: InteractionRecords) -> InteractionRecords {
+        let Ok(text) = serde_json::to_vec(&records) else {
+            return records;
+        };
+        match self.finder.redact_json(&text) {
+            None => records,
+            // A secret that is a word of the format itself makes it unreadable.
+            Some(redacted) => serde_json::from_slice(&redacted).unwrap_or_else(|_| {
+                InteractionRecords::failed("The interactions contain values of the state.")
+            }),
         }
     }
 
@@ -272,6 +286,22 @@ mod tests {
         }, "steps": [{ "type": "fill", "selector": "#a", "value": "filled-in" }], "secrets": ["stored-secret"] });
         let secrets = Secrets::of(&serde_json::from_value(options).unwrap(), None).unwrap();
         secrets.unwrap()
+    }
+
+    #[test]
+    fn secrets_are_removed_from_interactions() {
+        let records = |name: &str| -> InteractionRecords {
+            let control = json!({
+                "kind": "menu", "name": name, "selector": "#m", "snippet": "<button>",
+            });
+            serde_json::from_value(json!({ "controls": 1, "interactions": [control] })).unwrap()
+        };
+        let redacted = secrets().redact_interactions(records("Hello 12345678"));
+        assert_eq!(redacted, records("Hello [redacted]"));
+        assert_eq!(
+            secrets().redact_interactions(records("Hello")),
+            records("Hello")
+        );
     }
 
     #[test]

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use plumbline_agent::{AgentLocation, Auditor, Cpu};
 use plumbline_browser::Pool;
-use plumbline_bundle::{Artifact, Bundle, FailureCode};
+use plumbline_bundle::{Artifact, Bundle, FailureCode, InteractionRecords};
 use plumbline_catalog::{BUILT_IN, Catalog};
 use plumbline_link::Guard;
-use plumbline_seam::{AuditOutput, Order};
+use plumbline_seam::{AuditOutput, Interactions, Order, VisitOptions};
 use serde_json::Value;
 
 use crate::rig::launcher;
@@ -62,14 +62,39 @@ async fn a_source_map_beyond_what_a_visit_may_transfer_does_not_make_the_page_to
     assert!(output.report.error.is_none(), "{:?}", output.report.error);
 }
 
+#[tokio::test]
+async fn interactions_follow_the_visit_and_are_part_of_its_evidence() {
+    let page = "<!doctype html><html lang=en><meta name=viewport content=width=device-width><title>Small\
+                </title><h1>Hello</h1><button onclick=\"this.textContent = 'Pressed'\">Press</button>";
+    let site = Site::serve([("/", Response::html(page))]).await;
+    let options = VisitOptions {
+        interactions: Interactions::ALL,
+        ..VisitOptions::default()
+    };
+    let output = audit_with(&site, "normal2g", options).await;
+    assert!(output.report.error.is_none(), "{:?}", output.report.error);
+    assert_eq!(output.report.conditions.cpu.visits, 1);
+    let responsiveness = output.report.responsiveness.unwrap();
+    assert_eq!(responsiveness.records.error, None);
+    assert_eq!(responsiveness.measured(), 1, "{responsiveness:?}");
+    assert_eq!(responsiveness.worst().unwrap().name, "Press");
+    let bundle = Bundle::unpack(&output.bundle.unwrap()).unwrap();
+    let records = InteractionRecords::stored_in(&bundle).unwrap();
+    assert_eq!(records, responsiveness.records);
+}
+
 async fn audit(site: &Site, network: &str) -> AuditOutput {
+    audit_with(site, network, VisitOptions::default()).await
+}
+
+async fn audit_with(site: &Site, network: &str, options: VisitOptions) -> AuditOutput {
     let catalog = Catalog::load(BUILT_IN).unwrap();
     let order = Order {
         url: site.url("/"),
         device: "desktop".to_owned(),
         network: network.to_owned(),
         location: catalog.locations()[0].id.clone(),
-        options: plumbline_seam::VisitOptions::default(),
+        options,
     };
     let auditor = Auditor {
         browsers: Pool::start(launcher(), 0),

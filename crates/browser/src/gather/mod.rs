@@ -35,6 +35,7 @@ use crate::page::{Caller, Page, Recorded};
 use crate::protocol::{CallError, Reservation};
 use coverage::ScriptCoverage;
 use scripted::IsolatedWorld;
+pub(crate) use scripted::NODES;
 use scripts::ListedScripts;
 
 /// Timeout of all artifacts together. The accessibility rules alone may take half a minute on a

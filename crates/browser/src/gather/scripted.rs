@@ -11,7 +11,7 @@ use super::{Gathered, error_text};
 use crate::page::Caller;
 
 /// Functions that all scripts use to find and describe elements.
-pub(super) const NODES: &str = include_str!("nodes.js");
+pub(crate) const NODES: &str = include_str!("nodes.js");
 
 pub(super) struct Script {
     pub artifact: &'static str,

@@ -7,6 +7,7 @@ use super::events::{
     Attached, DataReceived, Detached, Dialog, FrameNavigated, Lifecycle, TargetCreated,
 };
 use super::failure::crashed;
+use super::interception::RequestPaused;
 use super::{Page, auto_attach};
 use crate::protocol::{ProtocolEvent, SessionId};
 
@@ -51,11 +52,18 @@ impl Page<'_> {
     }
 
     /// Lets a paused request continue, or blocks it.
-    fn answer_paused_request(&self, event: &ProtocolEvent) {
-        if let (Some(interception), Some(paused)) = (&self.interception, event.read()) {
-            let (method, params) = interception.answer(paused);
-            self.client.send(event.session.as_ref(), method, params);
-        }
+    fn answer_paused_request(&mut self, event: &ProtocolEvent) {
+        let Some(paused) = event.read::<RequestPaused>() else {
+            return;
+        };
+        let confinement = self.confinement.as_mut();
+        let stop = confinement.and_then(|it| it.stop(&paused, &self.main_frame));
+        let (method, params) = match (stop, &self.interception) {
+            (Some(stop), _) => stop,
+            (None, Some(interception)) => interception.answer(paused),
+            (None, None) => paused.proceed(),
+        };
+        self.client.send(event.session.as_ref(), method, params);
     }
 
     /// Reserves memory for recorded bytes of an event.
@@ -140,6 +148,11 @@ impl Page<'_> {
                 }
             }
             "javascriptDialogOpening" => self.close_dialog(event),
+            "downloadWillBegin" => {
+                if let Some(confinement) = &mut self.confinement {
+                    confinement.download_started();
+                }
+            }
             _ => {}
         }
     }
@@ -176,6 +189,9 @@ impl Page<'_> {
                     && target_info.target_id != self.target
                     && target_info.kind == "page"
                 {
+                    if let Some(confinement) = &mut self.confinement {
+                        confinement.window_opened(&target_info.target_id);
+                    }
                     let target = json!({"targetId": target_info.target_id});
                     self.client.send(None, "Target.closeTarget", target);
                     self.warn("The page opened another window, which was closed.");

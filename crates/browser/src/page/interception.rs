@@ -34,13 +34,39 @@ struct ScopedHeader {
 pub(super) struct RequestPaused {
     request_id: String,
     request: PausedRequest,
+    #[serde(default)]
+    pub(super) frame_id: String,
+    #[serde(default)]
+    pub(super) resource_type: String,
 }
 
 #[derive(Deserialize)]
 struct PausedRequest {
     url: String,
     #[serde(default)]
+    method: String,
+    #[serde(default)]
     headers: BTreeMap<String, String>,
+}
+
+impl RequestPaused {
+    pub(super) fn method(&self) -> &str {
+        &self.request.method
+    }
+
+    /// Returns the call that lets the request continue unchanged.
+    pub(super) fn proceed(&self) -> ProtocolCall {
+        (
+            "Fetch.continueRequest",
+            json!({ "requestId": self.request_id }),
+        )
+    }
+
+    /// Returns the call that fails the request.
+    pub(super) fn fail(&self, reason: &str) -> ProtocolCall {
+        let params = json!({ "requestId": self.request_id, "errorReason": reason });
+        ("Fetch.failRequest", params)
+    }
 }
 
 impl Interception {
@@ -90,9 +116,8 @@ impl Interception {
 
     /// Returns the call that lets a paused request continue, or that blocks it.
     pub(super) fn answer(&self, paused: RequestPaused) -> ProtocolCall {
-        let id = paused.request_id;
         let Ok(url) = Url::parse(&paused.request.url) else {
-            return ("Fetch.continueRequest", json!({ "requestId": id }));
+            return paused.proceed();
         };
         let host = url.host_str().unwrap_or_default();
         if self
@@ -100,8 +125,7 @@ impl Interception {
             .iter()
             .any(|blocked| matches_host(blocked, host))
         {
-            let reason = json!({ "requestId": id, "errorReason": "BlockedByClient" });
-            return ("Fetch.failRequest", reason);
+            return paused.fail("BlockedByClient");
         }
         let origin = url.origin().ascii_serialization();
         let added: Vec<&ScopedHeader> = self
@@ -110,7 +134,7 @@ impl Interception {
             .filter(|header| header.origins.contains(&origin))
             .collect();
         if added.is_empty() {
-            return ("Fetch.continueRequest", json!({ "requestId": id }));
+            return paused.proceed();
         }
         let is_replaced = |name: &str| {
             let mut added = added.iter();
@@ -125,7 +149,7 @@ impl Interception {
             .iter()
             .map(|header| json!({ "name": header.name, "value": header.value }));
         let headers: Vec<Value> = own.chain(added).collect();
-        let params = json!({ "requestId": id, "headers": headers });
+        let params = json!({ "requestId": paused.request_id, "headers": headers });
         ("Fetch.continueRequest", params)
     }
 }

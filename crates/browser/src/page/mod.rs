@@ -2,6 +2,7 @@
 //! recording of what they report.
 
 mod caller;
+mod confinement;
 mod console;
 mod events;
 mod failure;
@@ -31,6 +32,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 pub(crate) use caller::{Caller, EvaluateResponse};
+pub(crate) use confinement::Departure;
 pub(crate) use console::ConsoleEntry;
 pub(crate) use events::NavigateResponse;
 pub use failure::VisitError;
@@ -45,6 +47,7 @@ use crate::emulate::ProtocolCall;
 use crate::protocol::{
     CALL_DEADLINE, CallError, Client, LimitExceeded, ProtocolEvents, Reservation, SessionId,
 };
+use confinement::Confinement;
 use console::Console;
 use interception::Interception;
 use loading::Loading;
@@ -63,6 +66,8 @@ pub(crate) struct Page<'b> {
     pub(crate) clock: Arc<PageClock>,
     /// Decides on requests that are paused, if there are any.
     interception: Option<Interception>,
+    /// Keeps the page where it is while inputs are made on it; `None` if there are none.
+    pub(crate) confinement: Option<Confinement>,
     session: SessionId,
     target: String,
     main_frame: String,

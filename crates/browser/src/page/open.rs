@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::confinement::Confinement;
 use super::console::Console;
 use super::failure::VisitError;
 use super::interception::Interception;
@@ -50,7 +51,8 @@ pub(crate) struct Tab(String);
 enum Purpose {
     /// The page is measured.
     Visit,
-    /// Steps are performed before the visit: nothing is recorded, and any document is accepted.
+    /// Steps are performed before the visit, or inputs are made after it: nothing is recorded, and
+    /// any document is accepted.
     Steps,
 }
 
@@ -71,6 +73,16 @@ impl<'b> Page<'b> {
         plan: &VisitPlan,
     ) -> Result<Page<'b>, VisitError> {
         Self::open_for(browser, plan, Purpose::Steps, None).await
+    }
+
+    /// Opens an empty page for inputs on its controls, under the conditions of the plan: in a new
+    /// tab, or in the one in which the steps were performed.
+    pub(crate) async fn open_for_interactions(
+        browser: &'b mut Browser,
+        plan: &VisitPlan,
+        tab: Option<Tab>,
+    ) -> Result<Page<'b>, VisitError> {
+        Self::open_for(browser, plan, Purpose::Steps, tab).await
     }
 
     /// Leaves the tab, which keeps its storage, and ends the emulation in it.
@@ -102,9 +114,14 @@ impl<'b> Page<'b> {
                 (target, session)
             }
             None => {
-                if let Some(interception) = &interception {
-                    // Before the page is opened: requests of existing pages would not be paused.
-                    let (method, params) = interception.enable();
+                // Before the page is opened: requests of existing pages would not be paused.
+                let pausing = if plan.interactions > 0 {
+                    let all = json!({ "patterns": [{ "urlPattern": "*" }] });
+                    Some(("Fetch.enable", all))
+                } else {
+                    interception.as_ref().map(Interception::enable)
+                };
+                if let Some((method, params)) = pausing {
                     client.call::<Value>(None, method, params).await?;
                 }
                 open_target(client, &network).await?
@@ -132,6 +149,7 @@ impl<'b> Page<'b> {
         let mut page = Page {
             client,
             interception,
+            confinement: (plan.interactions > 0).then(Confinement::default),
             events: &mut browser.events,
             sessions: HashMap::from([(session.clone(), "page".to_owned())]),
             session,

@@ -10,7 +10,7 @@ mod element;
 mod error;
 mod input;
 mod saved_state;
-mod waiting;
+pub(crate) mod waiting;
 
 use std::time::{Duration, Instant};
 

@@ -83,7 +83,7 @@ pub(super) fn is_idle(page: &Page<'_>) -> bool {
 }
 
 /// Waits until the page is loaded and its network is idle. Returns whether it was in time.
-pub(super) async fn until_idle(page: &mut Page<'_>, deadline: Instant) -> Result<bool, VisitError> {
+pub(crate) async fn until_idle(page: &mut Page<'_>, deadline: Instant) -> Result<bool, VisitError> {
     loop {
         if is_idle(page) {
             return Ok(true);

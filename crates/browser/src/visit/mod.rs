@@ -22,6 +22,7 @@ use crate::plan::VisitPlan;
 use crate::protocol::{CallError, LimitExceeded};
 use crate::steps;
 use wait::LoadDeadline;
+pub(crate) use wait::time_since_long_task;
 
 /// Maximum duration of preparing and gathering together. A trace of 60 MB takes Chromium about ten
 /// seconds.

@@ -92,7 +92,7 @@ fn check_idle_page(page: &mut Page<'_>) -> Result<(), VisitError> {
 
 /// Returns the time since the last task of more than 50 ms on the main thread; zero if it does not
 /// respond.
-async fn time_since_long_task(
+pub(crate) async fn time_since_long_task(
     page: &mut Page<'_>,
     deadline: Instant,
 ) -> Result<Duration, VisitError> {

@@ -8,6 +8,7 @@ mod agentic;
 mod consent;
 mod emulation;
 mod evidence;
+mod interactions;
 mod life;
 mod outcomes;
 mod page_time;

@@ -13,7 +13,7 @@ fn bed() -> TestBed {
 }
 
 /// Returns a throttle whose clock does not follow the speed of the core.
-fn by_clock(rate: f64) -> Throttle {
+pub(crate) fn by_clock(rate: f64) -> Throttle {
     Throttle::ByClock {
         rate,
         nominal: CorePace::default(),

@@ -192,6 +192,13 @@ fn respond(path: &str, request: &Request, records: &Records) -> (u16, String, Ve
             records.reports.lock().unwrap().push(report);
             text(200, "content-type: text/plain", "")
         }
+        "measured" => {
+            let mut parameters = url::form_urlencoded::parse(request.query.as_bytes());
+            let report = parameters.find(|(name, _)| name == "report").unwrap().1;
+            let report = serde_json::from_str(&report).unwrap();
+            records.reports.lock().unwrap().push(report);
+            text(200, "content-type: text/plain", "")
+        }
         "headers" => {
             let body = json!(request.headers).to_string();
             text(200, "content-type: application/json", &body)

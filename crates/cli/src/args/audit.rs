@@ -26,6 +26,10 @@ pub struct AuditArgs {
     /// Visit the page exactly once per run, even if the machine was busy or the score is uncertain
     #[arg(long)]
     pub quick: bool,
+    /// Make real inputs on up to N visible controls after the visits and report Interaction to Next
+    /// Paint; no input leaves the page or sends a form [without N: 8]
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "8", value_parser = clap::value_parser!(u8).range(1..=8))]
+    pub interactions: Option<u8>,
     /// Measure the page also if the server responds with status 400 or above
     #[arg(long)]
     pub allow_error_status: bool,

@@ -3,14 +3,14 @@
 use std::io::IsTerminal;
 use std::sync::Arc;
 
-use plumbline_agent::{AuditEvent, VisitEvent};
+use plumbline_agent::{AuditEvent, Auditor, VisitEvent};
 use plumbline_bundle::Bundle;
 use plumbline_field::UnsharedQuota;
 use plumbline_model::report::Report;
 use plumbline_model::runs::{representative, spread};
 use plumbline_report::terminal::{self, Colors};
 use plumbline_report::{ExportSource, Format, JunitOptions};
-use plumbline_seam::AuditOutput;
+use plumbline_seam::{AuditOutput, Interactions, Order};
 
 use crate::args::AuditArgs;
 use crate::budget;
@@ -32,6 +32,9 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
     let outputs = Outputs::resolve(args.output, default_formats)?;
     let mut options = visit_options::resolve(args.state, args.allow_error_status)?;
     options.quick |= args.quick;
+    if let Some(number) = args.interactions {
+        options.interactions = Interactions::of(number.into()).unwrap_or_default();
+    }
     let (auditor, [order], targets) = prepare(args.conditions, [args.url], options)?;
     let field = FieldSettings::resolve(&args.field, &targets)?;
     let catalog = Arc::clone(&auditor.catalog);
@@ -68,6 +71,15 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
     let reports: Vec<Report> = runs.iter().map(|run| run.report.clone()).collect();
     let chosen = chosen_run(&reports);
     if let Some(run) = runs.get_mut(chosen) {
+        if args.runs > 1 {
+            let progress = (!args.quiet).then(|| ProgressLine::start(args.runs, args.runs));
+            let observe = |AuditEvent { visit, event }: AuditEvent<'_>| {
+                if let (Some(progress), VisitEvent::PhaseStarted(phase)) = (&progress, event) {
+                    progress.show(phase, visit);
+                }
+            };
+            run.add_interactions(&auditor, &order, &observe).await?;
+        }
         field.add_to(&mut run.report, TRACKING_ID);
         if args.runs > 1 && is_measured {
             run.report.runs = Some(spread(&reports, args.runs, chosen));
@@ -162,6 +174,25 @@ impl Run {
             packed: audited.bundle,
             made_at_ms: now().0,
         }
+    }
+
+    /// Makes the inputs that the order asks for, if the page was measured.
+    async fn add_interactions(
+        &mut self,
+        auditor: &Auditor,
+        order: &Order,
+        observe: &(dyn Fn(AuditEvent<'_>) + Send + Sync),
+    ) -> Result<(), Exit> {
+        let output = AuditOutput {
+            report: self.report.clone(),
+            bundle: self.packed.take(),
+            media: None,
+            session: None,
+        };
+        let output = auditor.add_interactions(order, output, observe).await;
+        let output = output.map_err(Exit::failed)?;
+        (self.report, self.packed) = (output.report, output.bundle);
+        Ok(())
     }
 
     /// Calls a function with the report and the unpacked bundle.

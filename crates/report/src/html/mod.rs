@@ -23,6 +23,7 @@ mod overlaps;
 mod pictures;
 mod places;
 mod report_page;
+pub(crate) mod responsiveness;
 mod steps;
 pub mod summary;
 

@@ -15,6 +15,7 @@ use super::film::{self, FilmTimes, FilmView};
 use super::fixes::{Fix, fixes};
 use super::load::{self, PathView, ShareView, WaterfallView};
 use super::pictures::PictureSource;
+use super::responsiveness::{PARTS, ResponsivenessView, responsiveness};
 use super::steps::{StepView, steps};
 use super::summary::{FractionView, MetricCard, Ring, cards, fractions, headline, rings};
 use super::{HtmlError, environment};
@@ -54,6 +55,7 @@ struct ReportTemplate<'a> {
     fractions: Vec<FractionView>,
     metrics: Vec<MetricCard>,
     field: FieldView,
+    responsiveness: Option<ResponsivenessView>,
     /// Trusted markup: the screenshot at the end of the visit.
     screenshot: Option<String>,
     outline: Option<String>,
@@ -182,6 +184,7 @@ fn template<'a>(page: &'a ReportPage<'a>) -> ReportTemplate<'a> {
             cards(metrics, conditions.device.mode, report.runs.as_ref())
         }),
         field: field_view(report),
+        responsiveness: responsiveness(report, url),
         fixes,
         categories,
         screenshot: screenshots.first_screen(),

@@ -71,6 +71,8 @@ pub(crate) struct AuditRequest {
     view: Option<Value>,
     #[serde(default, deserialize_with = "text")]
     session: Option<String>,
+    #[serde(default, deserialize_with = "any")]
+    interactions: Option<Value>,
 }
 
 /// The body of a batch, before validation.
@@ -103,6 +105,8 @@ pub(crate) struct BatchRequest {
     view: Option<Value>,
     #[serde(default, deserialize_with = "text")]
     session: Option<String>,
+    #[serde(default, deserialize_with = "any")]
+    interactions: Option<Value>,
 }
 
 /// The body of a request to share a report, before validation.
@@ -145,6 +149,7 @@ impl From<Order> for AuditRequest {
             consent: Some(order.options.consent.as_str().to_owned()),
             view: serde_json::to_value(&order.options.view).ok(),
             session: order.options.session.map(|session| session.name),
+            interactions: Some(order.options.interactions.number().into()),
         }
     }
 }
@@ -182,6 +187,7 @@ impl AuditRequest {
                 consent: self.consent,
                 view: self.view,
                 session: self.session,
+                interactions: self.interactions,
             })?,
         };
         Ok(ValidStart {
@@ -238,6 +244,7 @@ impl BatchRequest {
             consent: self.consent,
             view: self.view,
             session: self.session,
+            interactions: self.interactions,
         })?;
         let mut orders = Vec::with_capacity(count);
         for url in &self.urls {
@@ -390,7 +397,7 @@ pub(crate) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
     String::deserialize(deserializer).map(Some)
 }
 
-/// Deserializes an optional member that is validated later.
+/// Deserializes an optional member of any type, of which null is one.
 fn any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }

@@ -1,8 +1,8 @@
 //! Reads the options of a visit from the body of a start or batch.
 
 use plumbline_seam::{
-    Consent, Expectation, InvalidOption, SessionUse, Steps, View, VisitOptions, VisitState,
-    is_name, without_value,
+    Consent, Expectation, Interactions, InvalidOption, SessionUse, Steps, View, VisitOptions,
+    VisitState, is_name, without_value,
 };
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::Value;
@@ -25,6 +25,7 @@ pub(crate) struct RequestedOptions {
     pub(crate) consent: Option<String>,
     pub(crate) view: Option<Value>,
     pub(crate) session: Option<String>,
+    pub(crate) interactions: Option<Value>,
 }
 
 const NULL: &str = "A member is null. Leave it out instead.";
@@ -101,6 +102,7 @@ pub(crate) fn validated(requested: RequestedOptions) -> Result<VisitOptions, Fai
         view: parse_view(requested.view)?,
         session: parse_session(requested.session)?,
         secrets: Vec::new(),
+        interactions: parse_interactions(requested.interactions.as_ref())?,
     };
     match options.validate() {
         Ok(()) => Ok(options),
@@ -128,6 +130,14 @@ fn parse_consent(name: Option<&str>) -> Result<Consent, Failure> {
     consent.ok_or_else(|| {
         let reason = "The consent is none, accept or reject.";
         Failure::InvalidConsent(InvalidValue::new("consent", reason))
+    })
+}
+
+fn parse_interactions(value: Option<&Value>) -> Result<Interactions, Failure> {
+    let interactions = value.map_or(Some(Interactions::default()), Interactions::from_json);
+    interactions.ok_or_else(|| {
+        let value = InvalidValue::new("interactions", Interactions::RULE);
+        Failure::InvalidInteractions(value)
     })
 }
 

@@ -40,13 +40,6 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
             "description": "Whether each run has exactly one visit. Otherwise the page is visited up to three times \
                             if the machine was busy or the score is uncertain.",
         },
-        "VisitState": visit_options::state(),
-        "Expectation": visit_options::expectation(),
-        "Steps": visit_options::steps(),
-        "Step": visit_options::step(),
-        "Consent": visit_options::consent(),
-        "View": visit_options::view(),
-        "SessionName": visit_options::session_name(),
         "Webhook": {
             "$ref": "#/components/schemas/Url",
             "description": "Receives a request when the audit is completed; see Webhooks.",
@@ -81,52 +74,8 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
             })),
             ("reason", json!({ "type": "string", "description": "A sentence for people." })),
         ]),
-        "AuditRequest": {
-            "type": "object",
-            "required": ["url", "device", "location", "network"],
-            "properties": {
-                "url": reference("Url"),
-                "device": reference("DeviceId"),
-                "location": reference("LocationId"),
-                "network": reference("NetworkId"),
-                "runs": reference("Runs"),
-                "quick": reference("Quick"),
-                "allowErrorStatus": reference("AllowErrorStatus"),
-                "state": reference("VisitState"),
-                "expect": reference("Expectation"),
-                "steps": reference("Steps"),
-                "consent": reference("Consent"),
-                "view": reference("View"),
-                "session": reference("SessionName"),
-                "webhook": reference("Webhook"),
-                "labels": reference("Labels"),
-            },
-        },
-        "BatchRequest": {
-            "type": "object",
-            "required": ["urls", "devices", "locations", "networks"],
-            "description": format!(
-                "Every URL is audited on every device, location and network: at most {} audits.",
-                limits.batch_audits
-            ),
-            "properties": {
-                "urls": list_of("Url", limits.batch_audits),
-                "devices": list_of("DeviceId", limits.batch_audits),
-                "locations": list_of("LocationId", limits.batch_audits),
-                "networks": list_of("NetworkId", limits.batch_audits),
-                "runs": reference("Runs"),
-                "quick": reference("Quick"),
-                "allowErrorStatus": reference("AllowErrorStatus"),
-                "state": reference("VisitState"),
-                "expect": reference("Expectation"),
-                "steps": reference("Steps"),
-                "consent": reference("Consent"),
-                "view": reference("View"),
-                "session": reference("SessionName"),
-                "webhook": reference("Webhook"),
-                "labels": reference("Labels"),
-            },
-        },
+        "AuditRequest": audit_request(),
+        "BatchRequest": batch_request(limits),
         "AuditError": object(&[
             ("code", json!({
                 "type": "string", "examples": ["DNS_FAILURE"],
@@ -203,6 +152,7 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
         ], &[
             ("fieldDataSource", reference("FieldDataSource")),
             ("fieldDataReason", reference("FieldDataReason")),
+            ("responsiveness", reference("Responsiveness")),
             ("error", reference("AuditError")),
         ]),
         "FieldData": with_description(object(&[
@@ -222,6 +172,12 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
             "description": "The reason why `fieldData` is null; absent if it was not requested.",
             "enum": FieldReason::ALL.map(FieldReason::as_str),
         },
+        "Responsiveness": with_description(object(&[
+            ("inp", milliseconds()),
+            ("rating", json!({ "enum": ["good", "needs-improvement", "poor", null] })),
+            ("interactions", count()),
+        ], &[]), "Responsiveness in the lab: the longest time from an input to the next paint, and the number of inputs \
+                  that were measured. Absent without `interactions`. The whole report has each input with its parts."),
         "LabData": object(&[
             ("performance", score()), ("accessibility", score()), ("seo", score()),
             ("bestPractices", score()), ("pwa", score()),
@@ -285,8 +241,58 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
     });
     if let Some(all) = all.as_object_mut() {
         all.extend(report::schemas());
+        all.extend(visit_options::schemas());
     }
     all
+}
+
+fn audit_request() -> Value {
+    request(&[
+        ("url", reference("Url")),
+        ("device", reference("DeviceId")),
+        ("location", reference("LocationId")),
+        ("network", reference("NetworkId")),
+    ])
+}
+
+fn batch_request(limits: &Limits) -> Value {
+    let list = |name| list_of(name, limits.batch_audits);
+    let request = request(&[
+        ("urls", list("Url")),
+        ("devices", list("DeviceId")),
+        ("locations", list("LocationId")),
+        ("networks", list("NetworkId")),
+    ]);
+    let description = format!(
+        "Every URL is audited on every device, location and network: at most {} audits.",
+        limits.batch_audits
+    );
+    with_description(request, &description)
+}
+
+/// Returns the schema of a start or batch: its own members and the options that both have. Members
+/// that are not named are ignored.
+fn request(own: &[(&str, Value)]) -> Value {
+    let options = [
+        ("runs", "Runs"),
+        ("quick", "Quick"),
+        ("allowErrorStatus", "AllowErrorStatus"),
+        ("state", "VisitState"),
+        ("expect", "Expectation"),
+        ("steps", "Steps"),
+        ("consent", "Consent"),
+        ("view", "View"),
+        ("session", "SessionName"),
+        ("interactions", "Interactions"),
+        ("webhook", "Webhook"),
+        ("labels", "Labels"),
+    ]
+    .map(|(member, schema)| (member, reference(schema)));
+    let mut schema = object(own, &options);
+    if let Some(members) = schema.as_object_mut() {
+        members.remove("additionalProperties");
+    }
+    schema
 }
 
 pub(super) fn reference(name: &str) -> Value {

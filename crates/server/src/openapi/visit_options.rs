@@ -3,7 +3,22 @@
 use plumbline_seam::MAX_NAME_BYTES;
 use serde_json::{Value, json};
 
-pub(super) fn state() -> Value {
+/// Returns the schemas by name.
+pub(super) fn schemas() -> [(String, Value); 8] {
+    [
+        ("VisitState", state()),
+        ("Expectation", expectation()),
+        ("Steps", steps()),
+        ("Step", step()),
+        ("Consent", consent()),
+        ("View", view()),
+        ("SessionName", session_name()),
+        ("Interactions", interactions()),
+    ]
+    .map(|(name, schema)| (name.to_owned(), schema))
+}
+
+fn state() -> Value {
     let stored = |storage: &str| {
         json!({
             "type": "object", "additionalProperties": { "type": "string" }, "maxProperties": 64,
@@ -85,7 +100,7 @@ pub(super) fn state() -> Value {
     })
 }
 
-pub(super) fn expectation() -> Value {
+fn expectation() -> Value {
     let text = |description: &str| json!({ "type": "string", "minLength": 1, "maxLength": 1024, "description": description });
     json!({
         "type": "object",
@@ -101,7 +116,7 @@ pub(super) fn expectation() -> Value {
     })
 }
 
-pub(super) fn steps() -> Value {
+fn steps() -> Value {
     json!({
         "description": "Steps that are performed before each visit, unthrottled and in its profile: a list, or a recording \
                         of the Recorder in Chrome DevTools as it is exported. Cookies and storage carry over; the HTTP \
@@ -132,7 +147,7 @@ pub(super) fn steps() -> Value {
     })
 }
 
-pub(super) fn step() -> Value {
+fn step() -> Value {
     let kinds = [
         "goto",
         "navigate",
@@ -187,7 +202,7 @@ pub(super) fn step() -> Value {
     })
 }
 
-pub(super) fn view() -> Value {
+fn view() -> Value {
     json!({
         "oneOf": [
             { "type": "string", "enum": ["first", "repeat"], "default": "first" },
@@ -202,7 +217,7 @@ pub(super) fn view() -> Value {
     })
 }
 
-pub(super) fn consent() -> Value {
+fn consent() -> Value {
     json!({
         "type": "string", "enum": ["none", "accept", "reject"], "default": "none",
         "description": "The choice in the page's consent dialog. Before each visit, and after the steps, the page is opened \
@@ -211,11 +226,21 @@ pub(super) fn consent() -> Value {
     })
 }
 
-pub(super) fn session_name() -> Value {
+fn session_name() -> Value {
     json!({
         "type": "string", "minLength": 1, "maxLength": MAX_NAME_BYTES, "pattern": "^[A-Za-z0-9_.-]+$",
         "description": "The name of a session of the account (`POST /v1/sessions`). Its cookies and storage are seeded into \
                         each visit, before those of `state`. The first audit that uses it signs in; if the page shows \
                         that the session has ended, the audit signs in again, once.",
+    })
+}
+
+fn interactions() -> Value {
+    json!({
+        "anyOf": [{ "type": "boolean" }, { "type": "integer", "minimum": 0, "maximum": 8 }], "default": false,
+        "description": "Real inputs on visible controls after all visits, up to this number (`true` is 8): each on a page \
+                        that was loaded again, with its Interaction to Next Paint, the three parts of it and the scripts. \
+                        Nothing leaves the page, and requests other than GET, HEAD and OPTIONS are not sent. No score \
+                        depends on it.",
     })
 }

@@ -69,6 +69,33 @@ async fn a_quick_audit_is_one_for_the_agent() {
 }
 
 #[tokio::test]
+async fn interactions_reach_the_agent_as_a_number_and_other_values_are_refused() {
+    let rig = Rig::new().await;
+    for (value, options) in [
+        (json!(true), json!({ "interactions": 8 })),
+        (json!(3), json!({ "interactions": 3 })),
+        (json!(false), json!({})),
+    ] {
+        rig.start_with(&with("interactions", value)).await;
+        let leased = rig.lease().await.order.options;
+        assert_eq!(serde_json::to_value(&leased).unwrap(), options);
+    }
+    for value in [json!(9), json!(-1), json!("all"), json!(null)] {
+        let request = start(&rig.key, &with("interactions", value));
+        let reply = rig.send(&request).await;
+        assert_eq!(reply.status, 406);
+        assert_eq!(reply.whole_json()["code"], "INVALID_INTERACTIONS");
+    }
+    let body = json!({
+        "urls": ["https://example.com/"], "devices": ["mobile"], "locations": ["eu"],
+        "networks": ["cable"], "interactions": true,
+    });
+    rig.send(&post("/v1/batches", body.to_string()).key(&rig.key).json())
+        .await;
+    assert_eq!(rig.lease().await.order.options.interactions.number(), 8);
+}
+
+#[tokio::test]
 async fn a_failure_names_the_invalid_value() {
     let rig = Rig::new().await;
     let request = start(&rig.key, &with("device", json!("toaster")));

@@ -4,6 +4,7 @@
 //! has written are required. Members may be added, so none are excluded.
 
 mod details;
+mod responsiveness;
 
 use serde_json::{Map, Value, json};
 
@@ -22,6 +23,8 @@ pub(super) fn schemas() -> Map<String, Value> {
         ("ReportSpread", spread()),
         ("ReportFieldData", field_data()),
         ("ReportFieldMetric", field_metric()),
+        ("ReportResponsiveness", responsiveness::responsiveness()),
+        ("ReportInteraction", responsiveness::interaction()),
     ];
     let named = |(name, schema): (&str, Value)| (name.to_owned(), schema);
     let schemas = schemas.into_iter().chain(details::schemas());
@@ -98,6 +101,7 @@ fn report() -> Value {
             ("runs", reference("ReportRuns")),
             ("fieldData", reference("ReportFieldData")),
             ("fieldDataReason", reference("FieldDataReason")),
+            ("responsiveness", reference("ReportResponsiveness")),
         ],
     )
 }

@@ -9,7 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use plumbline_catalog::{Catalog, FormFactor, NetworkKind};
-use plumbline_seam::{Consent, Order, View, VisitOptions, with_scheme};
+use plumbline_seam::{Consent, Interactions, Order, View, VisitOptions, with_scheme};
 
 use super::audit_list::{AuditRow, PastAudit, audit_rows};
 use super::cookies::Cookies;
@@ -59,6 +59,8 @@ struct StartForm {
     consent: Consent,
     /// Whether the cache is warm.
     is_repeat_view: bool,
+    /// Whether inputs are made on the page after its visits.
+    interactions: bool,
 }
 
 /// Choices of a list that are shown under one heading.
@@ -204,6 +206,7 @@ fn last_choice(service: &SharedState, headers: &HeaderMap) -> StartForm {
         quick: false,
         consent: Consent::None,
         is_repeat_view: false,
+        interactions: false,
     }
 }
 
@@ -223,6 +226,7 @@ pub(crate) async fn start(
         quick: fields.take("quick") == "true",
         consent: Consent::from_name(&fields.take("consent")).unwrap_or_default(),
         is_repeat_view: fields.take("view") == "repeat",
+        interactions: fields.take("interactions") == "true",
     };
     if let Some(preset) = service.app.catalog.preset(&fields.take("preset")) {
         form.device = preset.device.to_owned();
@@ -271,6 +275,11 @@ async fn accept(
                 View::Repeat
             } else {
                 View::First
+            },
+            interactions: if form.interactions {
+                Interactions::ALL
+            } else {
+                Interactions::default()
             },
             ..VisitOptions::default()
         },
@@ -360,6 +369,7 @@ mod tests {
                 quick: true,
                 consent: Consent::None,
                 is_repeat_view: false,
+                interactions: true,
             },
             credits: 1,
             past: audit_rows(&[past]),
