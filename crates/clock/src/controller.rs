@@ -24,9 +24,6 @@ const IDLE_PERIOD: Duration = Duration::from_micros(300);
 /// The shortest page time that is passed by a jump.
 const MIN_JUMP: Duration = Duration::from_millis(1);
 
-/// Fraction of a period from which the main thread of a page counts as busy.
-const BUSY_FRACTION: f64 = 0.05;
-
 /// The time for which a page waits for a real server before others may have its turn.
 const MAX_AWAIT_IN_TURN: Duration = Duration::from_millis(500);
 
@@ -138,7 +135,7 @@ impl Control {
         self.resume_turn(stopped);
         while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(period) {
             let sample = self.threads.sample();
-            period = if is_busy(&sample) {
+            period = if sample.activity.is_busy() {
                 PERIOD
             } else {
                 IDLE_PERIOD
@@ -149,7 +146,7 @@ impl Control {
             let work = &mut self.record.work;
             work.add(self.clock.now(), &sample, self.rate, device_rate);
             work.add_pace(self.clock.now(), pace, core_speed, sample.activity);
-            let rate = self.rates.next_rate(sample.activity, core_speed);
+            let rate = self.rates.next_rate(sample.activity, self.rate, core_speed);
             let step = self.step(&sample);
             match step {
                 Step::Run | Step::Hold => self.set_rate(rate),
@@ -255,7 +252,7 @@ impl Control {
         let is_ahead = reached.is_some_and(|reached| reached <= now);
         if is_ahead || (has_requests && is_link_idle) {
             // Work of the page must not be charged at another rate.
-            return if !is_busy(sample) {
+            return if !sample.activity.is_busy() {
                 Step::Await
             } else if is_ahead {
                 Step::Hold
@@ -263,7 +260,7 @@ impl Control {
                 Step::Run
             };
         }
-        if is_busy(sample) || !self.threads.are_blocked() {
+        if sample.activity.is_busy() || !self.threads.are_blocked() {
             return Step::Run;
         }
         let waiters = self.clock.waiters().unwrap_or_default();
@@ -296,14 +293,6 @@ impl Control {
 /// Returns whether the controller shall stop.
 fn is_ended(stopped: &Receiver<()>) -> bool {
     !matches!(stopped.try_recv(), Err(TryRecvError::Empty))
-}
-
-/// Returns whether the main thread of a page ran or waited for a core in a relevant part of the
-/// time.
-fn is_busy(sample: &Sample) -> bool {
-    let activity = sample.activity;
-    let busy = activity.elapsed.mul_f64(BUSY_FRACTION);
-    activity.main_ran + activity.main_waited > busy
 }
 
 /// The time after which nothing on the emulated network counts as under way.

@@ -8,6 +8,9 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use nix::time::{clock_getcpuclockid, clock_gettime};
+use nix::unistd::Pid;
+
 use crate::{PageTime, ThreadActivity, Waiter, interrupt};
 
 /// The time between two searches for new processes and threads.
@@ -23,7 +26,6 @@ pub struct BrowserThreads {
     /// Processes by id, and the number of looks at those that may still join the group.
     looks: HashMap<i32, u32>,
     processes: HashMap<i32, Process>,
-    threads: HashMap<i32, Thread>,
     searched_at: Option<Instant>,
     sampled_at: Instant,
 }
@@ -32,11 +34,14 @@ pub struct BrowserThreads {
 struct Process {
     is_renderer: bool,
     looks: u32,
+    /// The processor time of all threads together at the last sample. If it is unchanged, no thread
+    /// has to be read.
+    ran: Option<Duration>,
+    threads: HashMap<i32, Thread>,
 }
 
 #[derive(Debug)]
 struct Thread {
-    process: i32,
     /// The id in the thread's own process namespace, in which it publishes its waits.
     inner_id: i32,
     counters: File,
@@ -85,7 +90,6 @@ impl BrowserThreads {
             group: i32::try_from(group).unwrap_or(i32::MAX),
             looks: HashMap::new(),
             processes: HashMap::new(),
-            threads: HashMap::new(),
             searched_at: None,
             sampled_at: Instant::now(),
         }
@@ -104,42 +108,16 @@ impl BrowserThreads {
         }
         sample.activity.elapsed = now.duration_since(self.sampled_at);
         self.sampled_at = now;
-        let processes = &self.processes;
-        self.threads.retain(|id, thread| {
-            let Some(counters) = thread.read() else {
-                return false;
-            };
-            if counters == thread.last {
-                return true;
-            }
-            let ran = counters.ran.saturating_sub(thread.last.ran);
-            let waited = counters.waited.saturating_sub(thread.last.waited);
-            thread.last = counters;
-            let is_renderer = processes
-                .get(&thread.process)
-                .is_some_and(|process| process.is_renderer);
-            let activity = &mut sample.activity;
-            if is_renderer && *id == thread.process {
-                activity.main_ran = activity.main_ran.max(ran);
-                activity.main_waited = activity.main_waited.max(waited);
-                sample.main_threads.push(MainThread {
-                    process: thread.process,
-                    ran,
-                    waited,
-                    core: thread.core(),
-                });
-            } else {
-                activity.other_waited = activity.other_waited.max(waited);
-            }
-            true
-        });
+        for (id, process) in &mut self.processes {
+            process.sample(*id, &mut sample);
+        }
         sample
     }
 
     /// Returns whether a thread has run since the last sample, which stays the last one.
     pub fn have_run(&self) -> bool {
-        let mut threads = self.threads.values();
-        threads.any(|thread| thread.read() != Some(thread.last))
+        let mut processes = self.processes.iter();
+        processes.any(|(id, process)| process_time(*id) != process.ran)
     }
 
     /// Returns whether no thread runs or is ready to run.
@@ -148,28 +126,31 @@ impl BrowserThreads {
             self.searched_at = None;
             return false;
         }
-        self.threads.values().all(Thread::is_blocked)
+        self.threads().all(|(_, _, thread)| thread.is_blocked())
+    }
+
+    /// Returns all threads, each with the id of its process and its own.
+    fn threads(&self) -> impl Iterator<Item = (i32, i32, &Thread)> {
+        self.processes.iter().flat_map(|(process, of)| {
+            let threads = of.threads.iter();
+            threads.map(|(id, thread)| (*process, *id, thread))
+        })
     }
 
     /// Returns whether a process has threads that have not been found yet.
     fn has_unknown_threads(&self) -> bool {
-        let mut known: HashMap<i32, u64> = HashMap::new();
-        for thread in self.threads.values() {
-            *known.entry(thread.process).or_default() += 1;
-        }
-        known.iter().any(|(process, threads)| {
+        self.processes.iter().any(|(id, process)| {
             // The directory has a link for each thread, and two of its own.
-            let metadata = fs::metadata(format!("/proc/{process}/task"));
-            metadata.is_ok_and(|metadata| metadata.nlink() > threads + 2)
+            let metadata = fs::metadata(format!("/proc/{id}/task"));
+            metadata.is_ok_and(|metadata| metadata.nlink() > process.threads.len() as u64 + 2)
         })
     }
 
     /// Returns the earliest end of a wait of a thread that exists and whose end has not passed.
     pub fn next_deadline(&self, waiters: &[Waiter], now: PageTime) -> Option<PageTime> {
         let ids: HashSet<i32> = self
-            .threads
-            .values()
-            .map(|thread| thread.inner_id)
+            .threads()
+            .map(|(_, _, thread)| thread.inner_id)
             .collect();
         waiters
             .iter()
@@ -186,10 +167,10 @@ impl BrowserThreads {
             .filter(|waiter| waiter.deadline <= now)
             .map(|waiter| waiter.thread)
             .collect();
-        for (id, thread) in &self.threads {
+        for (process, id, thread) in self.threads() {
             if due.contains(&thread.inner_id) {
                 // It fails if the thread has ended.
-                let _ = interrupt(thread.process, *id);
+                let _ = interrupt(process, id);
             }
         }
     }
@@ -224,13 +205,50 @@ impl BrowserThreads {
             let mut is_alive = false;
             for thread in numbered_entries(Path::new(&tasks)) {
                 is_alive = true;
-                if !self.threads.contains_key(&thread)
+                if !process.threads.contains_key(&thread)
                     && let Some(opened) = Thread::open(*id, thread)
                 {
-                    self.threads.insert(thread, opened);
+                    process.threads.insert(thread, opened);
                 }
             }
             is_alive
+        });
+    }
+}
+
+impl Process {
+    /// Adds the activity of the threads since the last sample.
+    fn sample(&mut self, id: i32, sample: &mut Sample) {
+        let ran = process_time(id);
+        if ran.is_some() && ran == self.ran {
+            return;
+        }
+        self.ran = ran;
+        let is_renderer = self.is_renderer;
+        self.threads.retain(|thread_id, thread| {
+            let Some(counters) = thread.read() else {
+                return false;
+            };
+            if counters == thread.last {
+                return true;
+            }
+            let ran = counters.ran.saturating_sub(thread.last.ran);
+            let waited = counters.waited.saturating_sub(thread.last.waited);
+            thread.last = counters;
+            let activity = &mut sample.activity;
+            if is_renderer && *thread_id == id {
+                activity.main_ran = activity.main_ran.max(ran);
+                activity.main_waited = activity.main_waited.max(waited);
+                sample.main_threads.push(MainThread {
+                    process: id,
+                    ran,
+                    waited,
+                    core: thread.core(),
+                });
+            } else {
+                activity.other_waited = activity.other_waited.max(waited);
+            }
+            true
         });
     }
 }
@@ -240,7 +258,6 @@ impl Thread {
         let file = |name| format!("/proc/{process}/task/{thread}/{name}");
         let status = fs::read_to_string(file("status")).ok()?;
         let mut opened = Self {
-            process,
             inner_id: inner_id(&status).unwrap_or(thread),
             counters: File::open(file("schedstat")).ok()?,
             state: File::open(file("stat")).ok()?,
@@ -302,6 +319,12 @@ fn inner_id(status: &str) -> Option<i32> {
         .lines()
         .find_map(|line| line.strip_prefix("NSpid:"))?;
     ids.split_whitespace().next_back()?.parse().ok()
+}
+
+/// Returns the processor time of all threads of a process, or `None` if it has ended.
+fn process_time(process: i32) -> Option<Duration> {
+    let clock = clock_getcpuclockid(Pid::from_raw(process)).ok()?;
+    clock_gettime(clock).ok().map(Duration::from)
 }
 
 fn group_of(process: i32) -> Option<i32> {
@@ -371,9 +394,9 @@ mod tests {
         let mut threads = BrowserThreads::new(group.try_into().unwrap());
         threads.sample();
         let own = i32::try_from(std::process::id()).unwrap();
-        let thread = threads.threads.get(&own).unwrap();
-        assert_eq!(thread.process, own);
+        let thread = threads.processes[&own].threads.get(&own).unwrap();
         assert!(thread.last.ran > Duration::ZERO);
+        assert!(threads.have_run());
         // This thread runs.
         assert!(!threads.are_blocked());
     }

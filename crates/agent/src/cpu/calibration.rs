@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 pub struct Calibration {
     /// The product name of the browser, as the DevTools protocol reports it.
     pub browser: String,
+    /// Identifies the file of the browser.
+    #[serde(default)]
+    pub executable: String,
     /// The name of the processor.
     pub processor: String,
     /// Whether it was measured by an optimized build, in which the pacer's work is faster.
@@ -202,6 +205,7 @@ mod tests {
     fn calibration() -> Calibration {
         Calibration {
             browser: "Chrome/156".to_owned(),
+            executable: "any".to_owned(),
             processor: "any".to_owned(),
             optimized: true,
             host_index: 1800.0,

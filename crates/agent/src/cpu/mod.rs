@@ -32,9 +32,8 @@ const READINGS_OF_HOST: usize = 5;
 /// Number of readings of a rate, of an eighth of a second each: one in six was off by more than a
 /// fifth.
 const READINGS_OF_RATE: usize = 3;
-/// Exponent that relates the benchmark's slowdown on a shared core to that of the workload that
-/// measures the core.
-const BENCHMARK_PER_TURN: f64 = 2.0;
+/// Number of readings of the host for page clocks. Medians of 5 differed by up to 4 %.
+const READINGS_FOR_CLOCK: usize = 9;
 /// Fraction of the requested slowdown below which pacing counts as not working.
 const MIN_PACER_EFFECT: f64 = 0.5;
 
@@ -69,7 +68,7 @@ impl Cpu {
         if let Some(calibration) = &*cached {
             return Ok(calibration.clone());
         }
-        let calibration = match self.stored_calibration().await? {
+        let calibration = match self.stored_calibration() {
             Some(calibration) => calibration,
             None => self.measure().await?,
         };
@@ -109,21 +108,21 @@ impl Cpu {
 
     /// Returns the calibration of an earlier start, if host, browser and kind of build are the
     /// same.
-    pub async fn stored_calibration(&self) -> Result<Option<Calibration>, BrowserError> {
-        let calibration: Option<Calibration> = self
-            .cache_file
-            .as_ref()
-            .and_then(|path| fs::read(path).ok())
-            .and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        let Some(calibration) = calibration else {
-            return Ok(None);
-        };
-        let browser = self.launcher.version().await?.product;
-        let is_current = calibration.browser == browser
-            && calibration.processor == processor()
-            && calibration.optimized == is_optimized()
-            && (calibration.method == ThrottleMethod::ByClock) == self.launcher.uses_page_clocks();
-        Ok(is_current.then_some(calibration))
+    pub fn stored_calibration(&self) -> Option<Calibration> {
+        self.read_cache_file().filter(|calibration| {
+            calibration.executable == self.launcher.executable_id()
+                && (calibration.method == ThrottleMethod::ByClock)
+                    == self.launcher.uses_page_clocks()
+        })
+    }
+
+    /// Returns the calibration in the file, if it was measured on this host by this kind of build.
+    fn read_cache_file(&self) -> Option<Calibration> {
+        let bytes = fs::read(self.cache_file.as_ref()?).ok()?;
+        let calibration: Calibration = serde_json::from_slice(&bytes).ok()?;
+        let is_same_host =
+            calibration.processor == processor() && calibration.optimized == is_optimized();
+        is_same_host.then_some(calibration)
     }
 
     async fn measure(&self) -> Result<Calibration, BrowserError> {
@@ -145,6 +144,7 @@ impl Cpu {
         let host_index = median(readings.iter().map(|reading| reading.index_at(nominal)));
         let mut calibration = Calibration {
             browser: gauge.product().to_owned(),
+            executable: self.launcher.executable_id(),
             processor: processor(),
             optimized: is_optimized(),
             host_index,
@@ -177,33 +177,36 @@ impl Cpu {
         Ok(calibration)
     }
 
-    /// Measures the host for page clocks. The nominal speed is that of the fastest reading, so that
-    /// the result does not depend on the neighbours at that hour.
+    /// Measures the host for page clocks. The nominal speed is that of an earlier calibration if
+    /// there is one, so that both give the same result whatever neighbours the host has at that
+    /// hour.
     async fn measure_by_clock(&self, gauge: &Gauge) -> Result<Calibration, BrowserError> {
         let unthrottled = Throttle::ByClock {
             rate: 1.0,
             nominal: CorePace::default(),
         };
         let mut readings: Vec<Reading> = Vec::new();
-        for _ in 0..READINGS_OF_HOST {
+        for _ in 0..READINGS_FOR_CLOCK {
             let reading = gauge.read(unthrottled, Benchmark::Full).await?;
             tracing::debug!(?reading, "speed of the host");
             readings.push(reading);
         }
-        let turns_ns = readings.iter().map(|reading| reading.pace.turn_ns);
-        let nominal = CorePace {
-            turn_ns: turns_ns.min_by(f64::total_cmp).unwrap_or_default(),
-            crowding: 0.0,
-        };
-        let indices = readings.iter().map(|reading| {
-            let slowdown = reading.pace.turn_ns / nominal.turn_ns;
-            reading.index * slowdown.powf(BENCHMARK_PER_TURN)
-        });
+        let earlier = self.read_cache_file();
+        let nominal = earlier
+            .filter(|earlier| earlier.method == ThrottleMethod::ByClock)
+            .map_or_else(
+                || CorePace {
+                    turn_ns: median(readings.iter().map(|reading| reading.pace.turn_ns)),
+                    crowding: 0.0,
+                },
+                |earlier| earlier.nominal,
+            );
         Ok(Calibration {
             browser: gauge.product().to_owned(),
+            executable: self.launcher.executable_id(),
             processor: processor(),
             optimized: is_optimized(),
-            host_index: median(indices),
+            host_index: median(readings.iter().map(|reading| reading.index_at(nominal))),
             nominal,
             method: ThrottleMethod::ByClock,
             points: Vec::new(),

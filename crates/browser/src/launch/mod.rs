@@ -18,6 +18,7 @@ use std::time::Duration;
 use command_fds::{CommandFdExt, FdMapping};
 use plumbline_clock::{Library, PageClock, Turn};
 use plumbline_isolation::{CgroupParent, Ids};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 
 pub(crate) use browser::OnDrop;
@@ -156,6 +157,14 @@ impl Launcher {
     /// Returns the path of Chromium.
     pub fn chromium(&self) -> &Path {
         &self.chromium
+    }
+
+    /// Returns a text that is another one after Chromium was replaced by another version.
+    pub fn executable_id(&self) -> String {
+        let (bytes, modified_s) = std::fs::metadata(&self.chromium)
+            .map(|file| (file.len(), file.mtime()))
+            .unwrap_or_default();
+        format!("{} {bytes} {modified_s}", self.chromium.display())
     }
 
     /// Returns the directory for profiles.

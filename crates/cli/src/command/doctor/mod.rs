@@ -184,7 +184,7 @@ async fn chromium(options: LaunchOptions, catalog: &Catalog) -> Vec<Finding> {
             findings.push(network_isolation(&launcher));
             findings.push(memory_limit(&launcher));
             findings.push(isolation_check(&launcher, catalog).await);
-            findings.extend(speed::calibration(&launcher, catalog).await);
+            findings.extend(speed::calibration(&launcher, catalog));
             findings
         }
         Err(error) => vec![failure(

@@ -14,15 +14,14 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// hosts, and their neighbours change.
 const MAX_AGE: Duration = DAY.saturating_mul(30);
 
-pub(super) async fn calibration(launcher: &Launcher, catalog: &Catalog) -> Vec<Finding> {
+pub(super) fn calibration(launcher: &Launcher, catalog: &Catalog) -> Vec<Finding> {
     let cpu = Cpu::new(launcher.clone(), calibration_file());
-    match cpu.stored_calibration().await {
-        Ok(Some(calibration)) => vec![
+    match cpu.stored_calibration() {
+        Some(calibration) => vec![
             age(&calibration, file_age()),
             devices(&calibration, catalog),
         ],
-        // The browser did not start; another check reports it.
-        Ok(None) | Err(_) => vec![warning(
+        None => vec![warning(
             "Calibration: none for this machine and browser",
             "calibrate with `plumbline doctor --calibrate`; otherwise the first audit does",
         )],
