@@ -2,6 +2,7 @@
 
 use plumbline_browser::{LaunchOptions, Throttle, VisitPlan, interact};
 use plumbline_bundle::{InputKind, InteractionRecord, InteractionRecords, InteractionTiming};
+use serde_json::Value;
 
 use crate::page_time::by_clock;
 use crate::site::Site;
@@ -30,16 +31,19 @@ fn timing<'r>(records: &'r InteractionRecords, name: &str) -> &'r InteractionTim
     timing.unwrap_or_else(|| panic!("{interaction:#?}"))
 }
 
-/// Checks a part of an interaction against the time that the page measured itself. A paint follows
-/// up to one frame after its script, and Chromium rounds durations to 8 ms.
+/// Checks a part of an interaction against the time that the page measured itself, or one of
+/// several such times. A paint follows up to one frame after its script, and Chromium rounds
+/// durations to 8 ms.
 fn assert_close(part: &str, ms: f64, site: &Site, place: &str, key: &str, frame_ms: f64) {
     let reports = site.reports();
-    let expected = reports[place][key].as_f64();
-    let expected = expected.unwrap_or_else(|| panic!("no `{key}` of `{place}` in {reports:?}"));
-    let tolerance = (expected * 0.1).max(8.0) + frame_ms;
+    let times: Vec<f64> = match &reports[place][key] {
+        Value::Array(times) => times.iter().filter_map(Value::as_f64).collect(),
+        time => time.as_f64().into_iter().collect(),
+    };
+    let is_close = |time: &f64| (ms - time).abs() <= (time * 0.1).max(8.0) + frame_ms;
     assert!(
-        (ms - expected).abs() <= tolerance,
-        "{part}: {ms} ms instead of {expected} ms"
+        times.iter().any(is_close),
+        "{part}: {ms} ms instead of one of {times:?} ms in {reports:?}"
     );
 }
 
@@ -52,10 +56,9 @@ fn assert_known_delays(records: &InteractionRecords, site: &Site, input: InputKi
         waits.input_delay_ms,
         site,
         "waits",
-        "inputDelay",
+        "inputDelays",
         0.0,
     );
-    assert!(waits.input_delay_ms > waits.processing_ms + waits.presentation_delay_ms);
     assert_eq!(waits.scripts[0].function, "runsTooLong");
     let works = timing(records, "Works");
     assert_close(
