@@ -74,7 +74,7 @@ mod tests {
             transferred: group(2, 25_000),
             cacheable: Vec::new(),
         };
-        let text = summary(&cache);
+        let text = summary(&cache).replace('\u{a0}', " ");
         assert!(
             text.contains("(75 %)") && text.contains("1 request waited"),
             "{text}"
