@@ -46,7 +46,7 @@ pub(super) fn cache_view<'a>(cache: &'a CacheUse, page_url: &str) -> CacheView<'
 pub(crate) fn summary(cache: &CacheUse) -> String {
     let saved = cache.cached.bytes + cache.revalidated.bytes;
     let all = saved + cache.transferred.bytes;
-    let share = if all == 0 { 0 } else { saved * 100 / all };
+    let share = (saved * 100).checked_div(all).unwrap_or_default();
     let revalidated = match usize::try_from(cache.revalidated.requests).unwrap_or(usize::MAX) {
         0 => String::new(),
         number => format!(
