@@ -270,8 +270,7 @@ fn batch_request(limits: &Limits) -> Value {
     with_description(request, &description)
 }
 
-/// Returns the schema of a start or batch: its own members and the options that both have. Members
-/// that are not named are ignored.
+/// Returns the schema of a start or batch: its own members and the options that both have.
 fn request(own: &[(&str, Value)]) -> Value {
     let options = [
         ("runs", "Runs"),
@@ -288,7 +287,12 @@ fn request(own: &[(&str, Value)]) -> Value {
         ("labels", "Labels"),
     ]
     .map(|(member, schema)| (member, reference(schema)));
-    let mut schema = object(own, &options);
+    body(own, &options)
+}
+
+/// Returns the schema of the body of a request. Members that are not named are ignored.
+pub(super) fn body(required: &[(&str, Value)], optional: &[(&str, Value)]) -> Value {
+    let mut schema = object(required, optional);
     if let Some(members) = schema.as_object_mut() {
         members.remove("additionalProperties");
     }

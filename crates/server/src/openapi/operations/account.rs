@@ -5,7 +5,7 @@ use super::Operation;
 use crate::{
     openapi::{
         parts::{data, described, success, text},
-        schemas::{object, reference},
+        schemas::{body, object, reference},
     },
     vault::{MAX_SECRETS, MAX_SESSIONS},
 };
@@ -96,7 +96,7 @@ fn sessions() -> Vec<Operation> {
             requires_key: true,
             parameters: vec![],
             body: Some(json!({
-                "schema": object(
+                "schema": body(
                     &[
                         ("name", reference("SessionName")),
                         ("steps", reference("Steps")),
@@ -187,7 +187,7 @@ fn secrets() -> Vec<Operation> {
             requires_key: true,
             parameters: vec![name()],
             body: Some(json!({
-                "schema": object(&[(
+                "schema": body(&[(
                     "value",
                     json!({
                         "type": "string", "minLength": MIN_MASKED_BYTES, "maxLength": MAX_SECRET_BYTES,
