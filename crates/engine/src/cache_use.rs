@@ -13,7 +13,9 @@ const STATIC_TYPES: [&str; 6] = ["Script", "Stylesheet", "Image", "Font", "Media
 /// Returns how many requests of the load the cache answered, and which it could have answered.
 pub(crate) fn cache_use(requests: &Requests) -> CacheUse {
     let mut summary = CacheUse::default();
-    for request in requests.of_load().filter(|request| !request.is_local()) {
+    // A request that failed has no response.
+    let answered = |request: &&Request| request.exchange.response.is_some() && !request.is_local();
+    for request in requests.of_load().filter(answered) {
         let bytes = request.exchange.transfer_bytes();
         if is_cached(request) {
             summary.cached.add(size(request));
@@ -156,7 +158,11 @@ mod tests {
         let transferred = request("https://a.example/new.js", |_, response| {
             response.headers = headers(&[("cache-control", "max-age=60")]);
         });
-        let summary = summary(vec![cached, revalidated, transferred]);
+        let failed = Request::new(
+            Arc::new(Exchange::default()),
+            "https://b.example/".parse().unwrap(),
+        );
+        let summary = summary(vec![cached, revalidated, transferred, failed]);
         assert_eq!((summary.cached.requests, summary.cached.bytes), (1, 2_500));
         let revalidated = summary.revalidated;
         assert_eq!((revalidated.requests, revalidated.bytes), (1, 9_000));
