@@ -61,9 +61,9 @@ struct ScriptEntry {
 impl Timeline {
     /// Returns the slowest interaction; `None` if there was none.
     ///
-    /// As in web-vitals, its longest event determines the duration, and all events that were
-    /// painted with it count as its processing: a slow `mouseup` handler delays the `click` after
-    /// it. `pointer` is the kind of input that pointer events come from.
+    /// The rules are those of web-vitals: the longest event determines the duration, and all events
+    /// that were painted with it count as its processing, because a slow `mouseup` handler delays
+    /// the `click` after it. `pointer` is the kind of input that pointer events come from.
     pub(super) fn slowest(&self, pointer: InputKind) -> Option<InteractionTiming> {
         let interactions = self.events.iter().filter(|event| event.interaction > 0);
         let mut longest_by_id: BTreeMap<u64, &EventEntry> = BTreeMap::new();
