@@ -21,6 +21,9 @@ use super::profile::Profile;
 /// kernel.
 const END_DEADLINE: Duration = Duration::from_secs(10);
 
+/// The time for which processes that have not ended by [`END_DEADLINE`] are still reaped.
+const LATE_DEADLINE: Duration = Duration::from_secs(600);
+
 /// Makes this process the parent of a killed browser's children, so that it can reap them.
 /// Otherwise that is the first process of the container, which may not reap.
 pub(super) fn adopt_orphans() {
@@ -64,6 +67,8 @@ impl Process {
             drop(profile);
             let _ = ended_sender.send(true);
             let _ = drop_sender.send(());
+            // Nobody waits any longer, but the process would stay a zombie.
+            reap_members(group, Duration::from_millis(100), LATE_DEADLINE);
         });
         Self {
             group,
@@ -140,12 +145,17 @@ fn reap(mut child: Child, group: Pid, reaped: &Mutex<bool>) {
     let _ = rustix::process::kill_process_group(group, Signal::KILL);
     let _ = child.wait();
     *reaped = true;
-    let deadline = Instant::now() + END_DEADLINE;
+    reap_members(group, Duration::from_millis(1), END_DEADLINE);
+    reap_crash_handlers();
+}
+
+/// Reaps processes of a killed group until there are none, or until the time is over.
+fn reap_members(group: Pid, interval: Duration, time: Duration) {
+    let deadline = Instant::now() + time;
     while rustix::process::test_kill_process_group(group).is_ok() && Instant::now() < deadline {
         let _ = rustix::process::waitpgid(group, WaitOptions::NOHANG);
-        std::thread::sleep(Duration::from_millis(1));
+        std::thread::sleep(interval);
     }
-    reap_crash_handlers();
 }
 
 /// Reaps ended crash handlers. Chromium's crash handler leaves its process group and ends shortly
