@@ -29,10 +29,11 @@ run: build
 
 # `cargo test` also builds the program, for its integration tests. `cargo build` would select other features of some
 # dependencies (`tokio/test-util` among them) and compile almost everything a second time. Tests with a browser mostly
-# wait, so that three of them fit on two cores.
+# wait, so that three of them fit on two cores. The targets are named because there are no examples in documentation
+# comments, and looking for them takes a while.
 test:
 	@tools/setup test
-	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-3} cargo test --workspace --locked
+	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-3} cargo test --workspace --locked --lib --bins --tests --examples
 	tools/schema $${CARGO_TARGET_DIR:-target}/debug/plumbline
 
 lint:

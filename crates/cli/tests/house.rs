@@ -276,6 +276,10 @@ fn doc_comments_are_sentences_and_comments_fit_their_width() {
                 violations.push(format!("{place}: wider than {MAX_COMMENT_COLUMNS} columns"));
             }
             let doc = code.strip_prefix("///").or(code.strip_prefix("//!"));
+            // `make test` does not look for examples that could be run.
+            if doc.is_some_and(|doc| doc.trim_start().starts_with("```")) {
+                violations.push(format!("{place}: an example belongs into a test"));
+            }
             let first_word = doc.and_then(|doc| doc.split_whitespace().next());
             if let Some(word) = first_word.filter(|_| !is_continued)
                 && FRAGMENT_STARTS.contains(&word)

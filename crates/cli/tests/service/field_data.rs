@@ -11,7 +11,7 @@ use crate::server::{Server, completed, create_key, plumbline};
 
 fn audit(url: &str, more: &[String]) -> Output {
     plumbline()
-        .args(["audit", url, "--network", "wifiFast", "--json"])
+        .args(["audit", url, "--network", "wifiFast", "--json", "--quick"])
         .args(more)
         .output()
         .unwrap()
