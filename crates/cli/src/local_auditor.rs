@@ -45,7 +45,7 @@ pub fn prepare<const N: usize>(
     let guard = Arc::new(targets.guard()?);
     let launcher = crate::command::serve::find_browser(launch_options(args.browser))?;
     let auditor = Auditor {
-        cpu: Cpu::new(launcher.clone(), calibration_file()),
+        cpu: Cpu::new(launcher.clone(), calibration_file(&launcher)),
         // One visit is often enough: a spare browser would be started and never used.
         browsers: Pool::start(launcher, 0),
         catalog: Arc::new(targets.catalog.clone()),

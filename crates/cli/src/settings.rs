@@ -8,7 +8,7 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use plumbline_agent::AgentLocation;
-use plumbline_browser::{DEFAULT_MEMORY_BYTES, LaunchOptions};
+use plumbline_browser::{DEFAULT_MEMORY_BYTES, LaunchOptions, Launcher};
 use plumbline_catalog::{BUILT_IN, Catalog, CatalogFiles};
 use plumbline_field::{ApiKey, DEFAULT_BASE};
 use plumbline_link::{Guard, Target};
@@ -272,10 +272,16 @@ pub fn data_dir(args: DataArgs) -> Result<PathBuf, Exit> {
 }
 
 /// Returns the path of the cache file for the calibration of this host.
-pub fn calibration_file() -> Option<PathBuf> {
-    from_env("XDG_CACHE_HOME")
-        .or_else(|| from_env("HOME").map(|home| home.join(".cache")))
-        .map(|cache| cache.join("plumbline/calibration.json"))
+pub fn calibration_file(launcher: &Launcher) -> Option<PathBuf> {
+    let cache =
+        from_env("XDG_CACHE_HOME").or_else(|| from_env("HOME").map(|home| home.join(".cache")));
+    // Whoever uses both ways to emulate a processor needs both calibrations.
+    let name = if launcher.uses_page_clocks() {
+        "calibration-page-clock.json"
+    } else {
+        "calibration.json"
+    };
+    Some(cache?.join("plumbline").join(name))
 }
 
 fn from_env(name: &str) -> Option<PathBuf> {

@@ -40,7 +40,7 @@ pub async fn run(args: AgentArgs) -> Result<Exit, Exit> {
         checked = check_isolation(&launcher, &targets.catalog) => checked?,
         _ = stopped.wait_for(|stop| *stop) => return Ok(Exit::Done),
     }
-    let cpu = Cpu::new(launcher.clone(), calibration_file());
+    let cpu = Cpu::new(launcher.clone(), calibration_file(&launcher));
     let host = tokio::select! {
         host = Host::measure(&launcher, &cpu) => host.map_err(Exit::failed)?,
         _ = stopped.wait_for(|stop| *stop) => return Ok(Exit::Done),

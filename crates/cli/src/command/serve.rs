@@ -136,7 +136,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
             let pool = Pool::start(launcher.clone(), 1);
             browsers = Some(browser_counter(&pool));
             let auditor = Auditor {
-                cpu: Cpu::new(launcher.clone(), calibration_file()),
+                cpu: Cpu::new(launcher.clone(), calibration_file(&launcher)),
                 browsers: pool,
                 catalog: Arc::clone(&catalog),
                 guard: Arc::clone(&guard),

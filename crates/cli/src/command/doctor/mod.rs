@@ -76,7 +76,8 @@ pub async fn run(args: DoctorArgs) -> Result<Exit, Exit> {
 async fn calibrate(browser: BrowserArgs, catalog: Option<&Path>) -> Result<Exit, Exit> {
     let catalog = load_catalog(catalog)?;
     let launcher = Launcher::find(launch_options(browser)).map_err(Exit::failed)?;
-    let cpu = Cpu::new(launcher, calibration_file());
+    let file = calibration_file(&launcher);
+    let cpu = Cpu::new(launcher, file);
     let calibration = cpu.calibrate().await.map_err(Exit::failed)?;
     out::line(format_args!("host        {}", calibration.processor))?;
     out::line(format_args!("browser     {}", calibration.browser))?;

@@ -15,10 +15,10 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const MAX_AGE: Duration = DAY.saturating_mul(30);
 
 pub(super) fn calibration(launcher: &Launcher, catalog: &Catalog) -> Vec<Finding> {
-    let cpu = Cpu::new(launcher.clone(), calibration_file());
+    let cpu = Cpu::new(launcher.clone(), calibration_file(launcher));
     match cpu.stored_calibration() {
         Some(calibration) => vec![
-            age(&calibration, file_age()),
+            age(&calibration, file_age(launcher)),
             devices(&calibration, catalog),
         ],
         None => vec![warning(
@@ -28,8 +28,8 @@ pub(super) fn calibration(launcher: &Launcher, catalog: &Catalog) -> Vec<Finding
     }
 }
 
-fn file_age() -> Option<Duration> {
-    let changed = std::fs::metadata(calibration_file()?)
+fn file_age(launcher: &Launcher) -> Option<Duration> {
+    let changed = std::fs::metadata(calibration_file(launcher)?)
         .ok()?
         .modified()
         .ok()?;
