@@ -1,5 +1,7 @@
 //! The evidence of judged visits until one of them is chosen.
 
+use std::borrow::Cow;
+
 use plumbline_bundle::{Bundle, Encoding, InteractionRecords, StepRecords};
 use plumbline_model::media::ReportMedia;
 use plumbline_model::report::Report;
@@ -99,6 +101,20 @@ impl JudgedVisit {
         };
         self.report.responsiveness = Some(Box::new(records.into()));
         Ok(self)
+    }
+
+    /// Returns the report media without their pictures, if there are any.
+    pub(crate) fn media(&self) -> Result<Option<Cow<'_, ReportMedia>>, AuditFault> {
+        let media = match &self.evidence {
+            Some(HeldEvidence::Unpacked { media, .. }) => media.as_deref().map(Cow::Borrowed),
+            Some(HeldEvidence::Packed { media, .. }) => {
+                let unpack = ReportMedia::unpack_without_pictures;
+                let media = media.as_deref().map(unpack).transpose();
+                media.map_err(AuditFault::of)?.map(Cow::Owned)
+            }
+            None => None,
+        };
+        Ok(media)
     }
 
     /// Packs the evidence on a blocking thread.

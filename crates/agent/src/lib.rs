@@ -4,6 +4,7 @@
 //! [`Work`](plumbline_seam::Work) and keeps their leases alive.
 
 mod auditor;
+mod comparison;
 mod conditions;
 mod cpu;
 mod failure_reason;

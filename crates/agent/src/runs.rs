@@ -15,7 +15,8 @@ const MAX_FAILURES_AT_START: usize = 2;
 
 impl Auditor {
     /// Audits `runs` times. The report is that of the representative run, with the spread of all
-    /// runs. Its evidence is packed in `encoding`.
+    /// runs. If the order is a comparison, its runs are pairs of visits. The evidence is packed in
+    /// `encoding`.
     pub async fn audit_runs(
         &self,
         order: &Order,
@@ -23,6 +24,10 @@ impl Auditor {
         encoding: Encoding,
         progress: &Progress<'_>,
     ) -> Result<AuditOutput, AuditFault> {
+        if let Some(second_url) = &order.options.compare_with {
+            let compare = self.compare(order, second_url, runs, encoding, progress);
+            return compare.await;
+        }
         if runs <= 1 {
             return self.audit_encoded(order, encoding, progress).await;
         }

@@ -11,25 +11,33 @@ const INTERVAL: Duration = Duration::from_secs(1);
 
 /// A line with the number of the run, the time since its start and the phase. It is removed when it
 /// is dropped.
-pub struct ProgressLine(ProgressBar);
+pub struct ProgressLine {
+    bar: ProgressBar,
+    /// The number of runs.
+    count: u32,
+}
 
 impl ProgressLine {
     /// Starts the line for one of several runs.
     pub fn start(number: u32, count: u32) -> Self {
-        let prefix = if count == 1 {
-            String::new()
-        } else {
-            format!("run {number} of {count}  ")
-        };
         // The template is constant and valid; the default style shows the phase, too.
         let style = ProgressStyle::with_template("{prefix}{elapsed:>4}  {msg}")
             .unwrap_or_else(|_| ProgressStyle::default_spinner());
         let bar = ProgressBar::new_spinner()
             .with_style(style)
-            .with_prefix(prefix)
             .with_finish(ProgressFinish::AndClear);
         bar.enable_steady_tick(INTERVAL);
-        Self(bar)
+        let line = Self { bar, count };
+        line.set_run(number);
+        line
+    }
+
+    /// Shows another run.
+    pub fn set_run(&self, number: u32) {
+        if self.count > 1 {
+            let prefix = format!("run {number} of {}  ", self.count);
+            self.bar.set_prefix(prefix);
+        }
     }
 
     /// Shows a phase, and the number of the visit if the page is visited again.
@@ -41,12 +49,12 @@ impl ProgressLine {
                 format!("visit {number} of at most {max}: {}", phase.as_str())
             }
         };
-        self.0.set_message(message);
+        self.bar.set_message(message);
     }
 }
 
 impl Drop for ProgressLine {
     fn drop(&mut self) {
-        self.0.finish_and_clear();
+        self.bar.finish_and_clear();
     }
 }

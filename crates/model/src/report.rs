@@ -9,6 +9,7 @@ use serde_json::value::to_raw_value;
 
 use crate::cache_use::CacheUse;
 use crate::category::CategoryResult;
+use crate::comparison::ComparedPages;
 use crate::field::{FieldData, FieldReason};
 use crate::responsiveness::Responsiveness;
 use crate::runs::Runs;
@@ -52,6 +53,9 @@ pub struct Report {
     /// The inputs that were made on the page after its load; `None` if none were requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub responsiveness: Option<Box<Responsiveness>>,
+    /// The comparison with a second page; `None` if the audit is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comparison: Option<Box<ComparedPages>>,
 }
 
 impl Report {
@@ -75,6 +79,7 @@ impl Report {
             field_data: None,
             field_data_reason: None,
             responsiveness: None,
+            comparison: None,
         }
     }
 

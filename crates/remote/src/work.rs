@@ -187,6 +187,7 @@ impl Work for RemoteWork {
             warms_cache: true,
             masks_secrets: true,
             keeps_sessions: true,
+            compares: true,
         };
         let deadline = max_wait + RESPONSE_DEADLINE;
         let response: LeaseResponse = post(&self.server, seam::LEASE, &request, deadline).await?;
@@ -217,6 +218,7 @@ impl Work for RemoteWork {
             warms_cache: true,
             masks_secrets: true,
             keeps_sessions: true,
+            compares: true,
         };
         let _: LeaseResponse = post(&self.server, seam::LEASE, &request, RESPONSE_DEADLINE).await?;
         Ok(())

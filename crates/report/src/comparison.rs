@@ -2,42 +2,27 @@
 
 use std::fmt::Write;
 
-use plumbline_model::comparison::{Answer, ComparedFigure, Comparison};
-use plumbline_model::media::ReportMedia;
+use plumbline_model::comparison::{
+    Answer, ComparedFigure, ComparedPages, DifferentRequest, EvidenceRow, EvidenceUnit,
+};
 use plumbline_model::report::Report;
 use plumbline_model::scoring::MetricKind;
 use serde::Serialize;
 
+use crate::contract::iso8601_ms;
 use crate::html::figures::bytes;
 use crate::html::summary::{METRICS, value_text};
 use crate::junit::{Case, CaseResult, write_suites};
 
-/// The type of requests for scripts.
-const SCRIPT: &str = "Script";
-
-/// A comparison with the data that the pages differ by.
+/// A comparison with the conditions of its visits.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ComparedPages {
-    /// The URLs of the two pages.
-    pub urls: [String; 2],
+pub struct ComparisonReport<'a> {
     /// The device, network and location of all visits.
     pub conditions: String,
     pub made_at: String,
     #[serde(flatten)]
-    pub comparison: Comparison,
-    /// The requests and the work of each page, in the last pair of visits.
-    pub evidence: Vec<EvidenceRow>,
-}
-
-/// A number that describes the load of both pages.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct EvidenceRow {
-    pub name: &'static str,
-    pub values: [f64; 2],
-    #[serde(skip)]
-    texts: [String; 2],
+    pub compared: &'a ComparedPages,
 }
 
 /// The formats of a comparison.
@@ -49,57 +34,49 @@ pub enum ComparisonFormat {
     Junit,
 }
 
-/// Returns the requests and the work of two pages.
-pub fn evidence(media: [&ReportMedia; 2]) -> Vec<EvidenceRow> {
-    let row = |name, of: &dyn Fn(&ReportMedia) -> f64, text: fn(f64) -> String| {
-        let values = media.map(of);
-        EvidenceRow {
-            name,
-            values,
-            texts: values.map(text),
+impl ComparisonFormat {
+    pub const ALL: [Self; 4] = [Self::Text, Self::Json, Self::Markdown, Self::Junit];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Json => "json",
+            Self::Markdown => "markdown",
+            Self::Junit => "junit",
         }
-    };
-    let whole = |value: f64| format!("{value:.0}");
-    let size = |value: f64| bytes(value as u64);
-    let time = |value: f64| value_text(MetricKind::Tbt, value);
-    let sum = |media: &ReportMedia, is_counted: &dyn Fn(&str) -> bool| {
-        let counted = media.requests.iter().filter(|it| is_counted(&it.kind));
-        counted.map(|request| request.transfer_bytes).sum::<u64>() as f64
-    };
-    let requests = |media: &ReportMedia| (media.requests.len() + media.requests_left_out) as f64;
-    let scripts = |media: &ReportMedia| {
-        let scripts = media.requests.iter().filter(|it| it.kind == SCRIPT);
-        scripts.count() as f64
-    };
-    let long_tasks = |media: &ReportMedia| {
-        let thread = &media.main_thread;
-        thread.long_task_count.max(thread.long_tasks.len()) as f64
-    };
-    let work = |media: &ReportMedia| media.main_thread.total_ms.iter().sum::<f64>();
-    vec![
-        row("Requests", &requests, whole),
-        row("Transferred", &|media| sum(media, &|_| true), size),
-        row("Scripts", &scripts, whole),
-        row(
-            "Transferred scripts",
-            &|media| sum(media, &|kind| kind == SCRIPT),
-            size,
-        ),
-        row("Main-thread work", &work, time),
-        row("Long tasks", &long_tasks, whole),
-    ]
+    }
+
+    /// Returns the format with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|format| format.name() == name)
+    }
+
+    /// Returns the type of a file in this format.
+    pub fn content_type(self) -> &'static str {
+        match self {
+            Self::Text => "text/plain; charset=utf-8",
+            Self::Json => "application/json",
+            Self::Markdown => "text/markdown; charset=utf-8",
+            Self::Junit => "application/xml",
+        }
+    }
 }
 
-/// Describes the conditions of a report in one line.
-pub fn conditions_text(report: &Report) -> String {
-    let conditions = &report.conditions;
-    format!(
-        "{}, {}, {}",
-        conditions.device.name, conditions.network.name, conditions.location.name
-    )
-}
+impl<'a> ComparisonReport<'a> {
+    /// Returns the comparison of a report, which was made at `made_at_ms` (since 1970); `None` if
+    /// the report has none.
+    pub fn of(report: &'a Report, made_at_ms: i64) -> Option<Self> {
+        let conditions = &report.conditions;
+        Some(Self {
+            conditions: format!(
+                "{}, {}, {}",
+                conditions.device.name, conditions.network.name, conditions.location.name
+            ),
+            made_at: iso8601_ms(made_at_ms),
+            compared: report.comparison.as_deref()?,
+        })
+    }
 
-impl ComparedPages {
     /// Renders the comparison.
     pub fn render(&self, format: ComparisonFormat) -> String {
         let mut text = String::new();
@@ -116,60 +93,49 @@ impl ComparedPages {
         text
     }
 
-    /// Returns the answer in one sentence.
-    pub fn headline(&self) -> String {
-        let named = |answer: Answer| {
-            let figures = self.comparison.figures.iter();
-            let shown = figures.filter(|figure| figure.answer == answer);
-            let names: Vec<&str> = shown.map(|figure| short_name(&figure.name)).collect();
-            names.join(", ")
-        };
-        let (faster, slower) = (named(Answer::Faster), named(Answer::Slower));
-        match (faster.is_empty(), slower.is_empty()) {
-            (true, true) => "No difference shown.".to_owned(),
-            (false, true) => format!("The second page is faster: {faster}."),
-            (true, false) => format!("The second page is slower: {slower}."),
-            (false, false) => {
-                format!("The second page is faster in {faster}, and slower in {slower}.")
-            }
-        }
+    fn rows(&self) -> Vec<[String; 6]> {
+        let figures = self.compared.comparison.figures.iter();
+        figures.map(figure_cells).collect()
     }
 
-    /// Returns the cells of each figure: its name, the medians, the shift, its interval, and the
-    /// answer.
-    fn rows(&self) -> Vec<[String; 6]> {
-        let figures = self.comparison.figures.iter();
-        figures.map(row).collect()
+    fn request_rows(&self) -> Vec<[String; 3]> {
+        self.compared.requests.iter().map(request_cells).collect()
     }
 
     fn write_text(&self, out: &mut String) -> std::fmt::Result {
-        let [first, second] = &self.urls;
+        let [first, second] = &self.compared.urls;
         writeln!(out, "A  {first}\nB  {second}")?;
         writeln!(
             out,
             "   {}, {} pairs of visits\n",
-            self.conditions, self.comparison.pairs
+            self.conditions, self.compared.comparison.pairs
         )?;
         let header = ["", "A", "B", "B against A", "90 % interval", ""].map(str::to_owned);
         let rows: Vec<[String; 6]> = std::iter::once(header).chain(self.rows()).collect();
         write_columns(out, &rows)?;
         writeln!(out)?;
-        let rows = self.evidence.iter().map(|row| {
-            let [first, second] = row.texts.clone();
-            [row.name.to_owned(), first, second]
-        });
-        write_columns(out, &rows.collect::<Vec<_>>())?;
-        writeln!(out, "\n{}", self.headline())
+        let rows: Vec<_> = self.compared.evidence.iter().map(evidence_cells).collect();
+        write_columns(out, &rows)?;
+        let requests = self.request_rows();
+        if !requests.is_empty() {
+            writeln!(out)?;
+            write_columns(out, &requests)?;
+        }
+        writeln!(out, "\n{}", headline(self.compared))
     }
 
     fn write_markdown(&self, out: &mut String) -> std::fmt::Result {
-        let [first, second] = self.urls.clone().map(|url| url.replace('|', "%7C"));
-        writeln!(out, "**{}**\n", self.headline())?;
+        let [first, second] = self
+            .compared
+            .urls
+            .clone()
+            .map(|url| url.replace('|', "%7C"));
+        writeln!(out, "**{}**\n", headline(self.compared))?;
         writeln!(out, "- A: {first}\n- B: {second}")?;
         writeln!(
             out,
             "- {}, {} pairs of visits\n",
-            self.conditions, self.comparison.pairs
+            self.conditions, self.compared.comparison.pairs
         )?;
         writeln!(out, "| | A | B | B against A | 90 % interval | |")?;
         writeln!(out, "|---|---:|---:|---:|---:|---|")?;
@@ -177,22 +143,30 @@ impl ComparedPages {
             writeln!(out, "| {} |", cells.join(" | "))?;
         }
         writeln!(out, "\n| | A | B |\n|---|---:|---:|")?;
-        for row in &self.evidence {
-            writeln!(out, "| {} | {} |", row.name, row.texts.join(" | "))?;
+        for row in &self.compared.evidence {
+            writeln!(out, "| {} |", evidence_cells(row).join(" | "))?;
+        }
+        let requests = self.request_rows();
+        if !requests.is_empty() {
+            writeln!(out, "\n| Request | A | B |\n|---|---:|---:|")?;
+        }
+        for cells in requests {
+            let cells = cells.map(|cell| cell.replace('|', "%7C"));
+            writeln!(out, "| {} |", cells.join(" | "))?;
         }
         Ok(())
     }
 
     fn write_junit(&self, out: &mut String) -> std::fmt::Result {
         let case = |figure: &ComparedFigure| {
-            let [name, first, second, shift, interval, answer] = row(figure);
+            let [name, first, second, shift, interval, answer] = figure_cells(figure);
             let text = format!("A {first}, B {second}, {shift} ({interval}): {answer}");
             Case {
                 name,
                 result: match figure.answer {
                     Answer::Slower => CaseResult::Failed {
                         message: text,
-                        text: self.headline(),
+                        text: headline(self.compared),
                     },
                     Answer::Faster | Answer::NoDifferenceShown => {
                         CaseResult::PassedWithOutput(text)
@@ -200,8 +174,8 @@ impl ComparedPages {
                 },
             }
         };
-        let cases = self.comparison.figures.iter().map(case).collect();
-        let name = self.urls.join(" / ");
+        let cases = self.compared.comparison.figures.iter().map(case).collect();
+        let name = self.compared.urls.join(" / ");
         write_suites(
             out,
             &[("comparison".to_owned(), cases)],
@@ -211,7 +185,45 @@ impl ComparedPages {
     }
 }
 
-fn row(figure: &ComparedFigure) -> [String; 6] {
+/// Returns the answer of a comparison in one sentence.
+pub(crate) fn headline(compared: &ComparedPages) -> String {
+    let named = |answer: Answer| {
+        let figures = compared.comparison.figures.iter();
+        let shown = figures.filter(|figure| figure.answer == answer);
+        let names: Vec<&str> = shown.map(|figure| short_name(&figure.name)).collect();
+        names.join(", ")
+    };
+    let (faster, slower) = (named(Answer::Faster), named(Answer::Slower));
+    match (faster.is_empty(), slower.is_empty()) {
+        (true, true) => "No difference shown.".to_owned(),
+        (false, true) => format!("The second page is faster: {faster}."),
+        (true, false) => format!("The second page is slower: {slower}."),
+        (false, false) => {
+            format!("The second page is faster in {faster}, and slower in {slower}.")
+        }
+    }
+}
+
+/// Returns the name and the values of a number that describes both pages.
+pub(crate) fn evidence_cells(row: &EvidenceRow) -> [String; 3] {
+    let text = |value: f64| match row.unit {
+        EvidenceUnit::Count => format!("{value:.0}"),
+        EvidenceUnit::Bytes => bytes(value as u64),
+        EvidenceUnit::Milliseconds => value_text(MetricKind::Tbt, value),
+    };
+    let [first, second] = row.values.map(text);
+    [row.name.clone(), first, second]
+}
+
+/// Returns the URL and the sizes of a request by which two pages differ.
+pub(crate) fn request_cells(request: &DifferentRequest) -> [String; 3] {
+    let text = |size: Option<u64>| size.map_or_else(|| "not requested".to_owned(), bytes);
+    let [first, second] = request.bytes.map(text);
+    [request.url.clone(), first, second]
+}
+
+/// Returns the cells of a figure: its name, the medians, the shift, its interval, and the answer.
+pub(crate) fn figure_cells(figure: &ComparedFigure) -> [String; 6] {
     let kind = METRICS
         .iter()
         .find(|(kind, ..)| kind.as_str() == figure.name);
@@ -273,7 +285,8 @@ fn write_columns<const N: usize>(out: &mut String, rows: &[[String; N]]) -> std:
 
 #[cfg(test)]
 mod tests {
-    use plumbline_model::comparison::Interval;
+    use plumbline_model::comparison::{Comparison, Interval, evidence};
+    use plumbline_model::media::ReportMedia;
 
     use super::*;
 
@@ -299,8 +312,6 @@ mod tests {
                 "https://a.test/".to_owned(),
                 "https://b.test/?x=<&|>".to_owned(),
             ],
-            conditions: "Mobile, Slow 4G, Texas".to_owned(),
-            made_at: "2026-11-17T10:00:00.000Z".to_owned(),
             comparison: Comparison {
                 pairs: 6,
                 figures: vec![
@@ -310,12 +321,25 @@ mod tests {
                 ],
             },
             evidence: evidence([&ReportMedia::default(), &ReportMedia::default()]),
+            requests: vec![DifferentRequest {
+                url: "/app.js?a|b".to_owned(),
+                bytes: [Some(2_000), None],
+            }],
         }
+    }
+
+    fn render(compared: &ComparedPages, format: ComparisonFormat) -> String {
+        let report = ComparisonReport {
+            conditions: "Mobile, Slow 4G, Texas".to_owned(),
+            made_at: "2026-11-17T10:00:00.000Z".to_owned(),
+            compared,
+        };
+        report.render(format)
     }
 
     #[test]
     fn the_text_has_a_line_for_each_figure_and_an_answer() {
-        let text = compared().render(ComparisonFormat::Text);
+        let text = render(&compared(), ComparisonFormat::Text);
         let lcp = text.lines().find(|line| line.contains("Largest")).unwrap();
         let words: Vec<&str> = lcp.split_whitespace().collect();
         let expected = "Largest Contentful Paint 2.00 s 2.20 s +10.0 % +9.0 % to +11.0 % slower";
@@ -331,22 +355,24 @@ mod tests {
         let mut compared = compared();
         compared.comparison.figures.truncate(2);
         compared.comparison.figures.remove(0);
-        assert_eq!(compared.headline(), "No difference shown.");
+        assert_eq!(headline(&compared), "No difference shown.");
     }
 
     #[test]
     fn markdown_has_tables_that_a_url_cannot_break() {
-        let text = compared().render(ComparisonFormat::Markdown);
+        let text = render(&compared(), ComparisonFormat::Markdown);
         // Numbers and units do not break.
         let text = text.replace('\u{a0}', " ");
         let row = "| Largest Contentful Paint | 2.00 s | 2.20 s |";
         assert!(text.contains(row), "{text}");
         assert!(text.contains("x=<&%7C>"), "{text}");
+        let row = "| /app.js?a%7Cb | 2.0 KiB | not requested |";
+        assert!(text.contains(row), "{text}");
     }
 
     #[test]
     fn only_a_slower_figure_fails_in_junit() {
-        let text = compared().render(ComparisonFormat::Junit);
+        let text = render(&compared(), ComparisonFormat::Junit);
         assert!(text.contains(r#"tests="3" failures="1""#), "{text}");
         assert!(text.contains("https://b.test/?x=&lt;&amp;|&gt;"), "{text}");
     }
@@ -354,10 +380,15 @@ mod tests {
     #[test]
     fn json_has_the_figures_with_their_intervals() {
         let json: serde_json::Value =
-            serde_json::from_str(&compared().render(ComparisonFormat::Json)).unwrap();
+            serde_json::from_str(&render(&compared(), ComparisonFormat::Json)).unwrap();
         assert_eq!(json["pairs"], 6);
         assert_eq!(json["figures"][0]["answer"], "slower");
         assert_eq!(json["figures"][0]["interval"]["level"], 0.9);
         assert_eq!(json["evidence"][0]["name"], "Requests");
+        assert_eq!(
+            json["requests"][0]["bytes"],
+            serde_json::json!([2_000, null])
+        );
+        assert_eq!(json["conditions"], "Mobile, Slow 4G, Texas");
     }
 }

@@ -512,6 +512,7 @@ fn responsiveness_is_shown_with_the_parts_of_each_interaction_and_without_a_weig
     }
     let without = Report {
         responsiveness: None,
+        comparison: None,
         ..report
     };
     assert!(!self::page(&without, None).contains("responsiveness"));

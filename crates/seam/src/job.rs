@@ -55,6 +55,10 @@ pub struct VisitOptions {
     /// The most controls that inputs are made on, once after all visits.
     #[serde(default, skip_serializing_if = "Interactions::is_none")]
     pub interactions: Interactions,
+    /// The URL of a second page that the page is compared with. The runs of the audit are then
+    /// pairs of visits, of which there may be fewer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compare_with: Option<String>,
 }
 
 impl VisitOptions {
@@ -77,6 +81,12 @@ impl VisitOptions {
     /// does not know this would measure a first view.
     pub fn need_warm_cache(&self) -> bool {
         !self.view.is_first()
+    }
+
+    /// Returns whether the audit is a comparison. An agent that does not know comparisons would
+    /// only visit the first page.
+    pub fn need_comparison(&self) -> bool {
+        self.compare_with.is_some()
     }
 
     /// Returns the options with names only, as they are stored when the audit has ended.

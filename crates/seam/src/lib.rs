@@ -117,6 +117,9 @@ pub struct LeaseRequest {
     /// get no such audits.
     #[serde(default)]
     pub keeps_sessions: bool,
+    /// True if the agent compares pages. Others get no such audits.
+    #[serde(default)]
+    pub compares: bool,
 }
 
 /// Response to a [`LeaseRequest`].
@@ -254,8 +257,7 @@ mod tests {
         let parsed: LeaseRequest = serde_json::from_value(message).unwrap();
         assert!(!parsed.confirms && !parsed.leaving);
         assert!(!parsed.seeds_state && !parsed.runs_steps && !parsed.warms_cache);
-        assert!(!parsed.seeds_state && !parsed.runs_steps && !parsed.masks_secrets);
-        assert!(!parsed.keeps_sessions);
+        assert!(!parsed.masks_secrets && !parsed.keeps_sessions && !parsed.compares);
     }
 
     #[test]

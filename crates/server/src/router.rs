@@ -7,8 +7,8 @@ use axum::{Router, middleware, routing};
 use crate::{
     agents,
     api::{
-        account, audit, audits, batches, devices, health, locations, metrics as metrics_route,
-        networks, saved_sessions, secrets, shares,
+        account, audit, audits, batches, comparisons, devices, health, locations,
+        metrics as metrics_route, networks, saved_sessions, secrets, shares,
     },
     app::App,
     errors::Failure,
@@ -76,6 +76,9 @@ fn documented() -> Routes {
         .post("/v1/batches", batches::start)
         .get("/v1/batches/{id}", batches::one)
         .post("/v1/batches/{id}/cancel", batches::cancel)
+        .post("/v1/comparisons", comparisons::start)
+        .get("/v1/comparisons/{id}", comparisons::one)
+        .extra_time(audit::MAX_WAIT)
         .get("/v1/credits", account::credits)
         .get("/v1/webhook-secret", account::webhook_secret)
         .get("/v1/secrets", secrets::list)

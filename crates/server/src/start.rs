@@ -23,7 +23,7 @@ pub(crate) struct ValidStart {
 
 /// The orders of a request.
 pub(crate) enum Orders {
-    Single(Order),
+    Single(Box<Order>),
     Batch(Vec<Order>),
 }
 
@@ -107,7 +107,7 @@ impl Orders {
     /// Returns the options of the visits, which all orders have in common.
     fn visit_options(&self) -> Option<&VisitOptions> {
         let first = match self {
-            Self::Single(order) => Some(order),
+            Self::Single(order) => Some(&**order),
             Self::Batch(orders) => orders.first(),
         };
         first.map(|order| &order.options)
@@ -115,7 +115,7 @@ impl Orders {
 
     fn into_vec(self) -> Vec<Order> {
         match self {
-            Self::Single(order) => vec![order],
+            Self::Single(order) => vec![*order],
             Self::Batch(orders) => orders,
         }
     }
@@ -188,14 +188,18 @@ mod tests {
             r#"{"url":"https://example.com/","device":"mobile","#,
             r#""network":"cable","location":"eu"}"#
         );
-        let single = Orders::Single(order()).canonical(&options).unwrap();
+        let single = Orders::Single(Box::new(order()))
+            .canonical(&options)
+            .unwrap();
         let expected = format!(r#"["start",{order_text},3,"https://example.com/hook"]"#);
         assert_eq!(single, expected);
         let labelled = AuditOptions {
             labels: vec!["one".to_owned()],
             ..options
         };
-        let labelled = Orders::Single(order()).canonical(&labelled).unwrap();
+        let labelled = Orders::Single(Box::new(order()))
+            .canonical(&labelled)
+            .unwrap();
         assert_eq!(labelled, format!(r#"{expected}["one"]"#));
         let batch = Orders::Batch(vec![order()]).canonical(&AuditOptions::default());
         assert_eq!(

@@ -22,7 +22,7 @@ fn a_page_with_blocking_requests_is_slower_than_one_without() {
         "mobileSlow4g",
         "--page-clock",
         "--max-pairs",
-        "6",
+        "4",
         "--output",
         "json",
         "--fail-if-slower",

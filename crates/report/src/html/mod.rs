@@ -9,6 +9,7 @@ mod cache;
 pub mod charts;
 mod checks;
 mod code_text;
+mod comparison;
 mod crops;
 mod document;
 pub mod environment;

@@ -7,6 +7,7 @@ use plumbline_model::report::Report;
 
 use super::cache::{CacheView, cache_view};
 use super::checks::{CategoryView, DetailsView, category_view};
+use super::comparison::{ComparisonView, comparison_view};
 use super::crops::Screenshots;
 use super::document::{BRAND, Document, INLINED_HEAD};
 use super::field::{FieldView, field_view};
@@ -54,6 +55,7 @@ struct ReportTemplate<'a> {
     rings: Vec<Ring>,
     fractions: Vec<FractionView>,
     metrics: Vec<MetricCard>,
+    comparison: Option<ComparisonView>,
     field: FieldView,
     responsiveness: Option<ResponsivenessView>,
     /// Trusted markup: the screenshot at the end of the visit.
@@ -195,6 +197,7 @@ fn template<'a>(page: &'a ReportPage<'a>) -> ReportTemplate<'a> {
         waterfall: media.map(load::waterfall),
         types: media.map_or_else(Vec::new, |media| load::shares(&media.by_type)),
         hosts: media.map_or_else(Vec::new, |media| load::shares(&media.by_host)),
+        comparison: report.comparison.as_deref().map(comparison_view),
         cache: report.cache.as_ref().map(|cache| cache_view(cache, url)),
         steps: media.map_or_else(Vec::new, |media| steps(media, source)),
         environment: environment::rows(report, page.made_at_ms),

@@ -77,6 +77,7 @@ pub(crate) async fn lease(
             let is_too_old = !request.seeds_state && options.need_seeding()
                 || !request.runs_steps && options.need_steps()
                 || !request.warms_cache && options.need_warm_cache()
+                || !request.compares && options.need_comparison()
                 || !request.masks_secrets && !options.secret_names().is_empty()
                 || !(request.masks_secrets && request.keeps_sessions) && options.session.is_some();
             if is_too_old {

@@ -53,29 +53,38 @@ pub(crate) async fn status(
     query: Query,
 ) -> Result<Response, Failure> {
     let wait_s = query.number("wait", "Wait", 0..=MAX_WAIT_S)?;
+    let status = status_of(&service, &caller, &id, wait_s).await?;
+    let progress = Progress::of(&service, &caller.account_id, &status).await?;
+    let tracking = Tracking::from(&status);
+    Ok(envelope::data(tracking.with_progress(progress)))
+}
+
+/// Returns the status of an audit, when it is completed or so many seconds have passed.
+pub(crate) async fn status_of(
+    service: &SharedState,
+    caller: &Caller,
+    id: &str,
+    wait_s: Option<u32>,
+) -> Result<AuditStatus, Failure> {
     let app = &service.app;
     let status = match wait_s {
-        None | Some(0) => app.store.status(&caller.account_id, &id).await?,
+        None | Some(0) => app.store.status(&caller.account_id, id).await?,
         Some(wait_s) => {
             let wait = Duration::from_secs(wait_s.into());
             let _permit = service
                 .capacity
                 .acquire_wait(caller.address, &caller.key_id)?;
             tokio::select! {
-                status = app.store.wait_for_completion(&caller.account_id, &id, wait) => status?,
+                status = app.store.wait_for_completion(&caller.account_id, id, wait) => status?,
                 () = shutdown_requested(app.stopping.clone()) => {
-                    app.store.status(&caller.account_id, &id).await?
+                    app.store.status(&caller.account_id, id).await?
                 }
             }
         }
     };
     let status = status.ok_or(Failure::NotFound)?;
     caller.context.set_audit(&status.tracking_id);
-    let progress = Progress::of(&service, &caller.account_id, &status).await?;
-    Ok(envelope::data(Tracking {
-        progress,
-        ..Tracking::from(&status)
-    }))
+    Ok(status)
 }
 
 /// `POST /v1/audit/cancel/{id}`: ends an audit before it is measured, and returns its status. A
@@ -142,6 +151,11 @@ impl<'a> From<&'a AuditStatus> for Tracking<'a> {
 }
 
 impl<'a> Tracking<'a> {
+    /// Returns the state with the progress of an audit that is not completed.
+    pub(crate) fn with_progress(self, progress: Option<Progress>) -> Self {
+        Self { progress, ..self }
+    }
+
     /// Returns the state of a completed audit with its scores and metrics.
     pub(crate) fn with_figures(delivery: &'a Delivery) -> Self {
         Self {

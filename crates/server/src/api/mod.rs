@@ -4,6 +4,7 @@ pub(crate) mod account;
 pub(crate) mod audit;
 pub(crate) mod audits;
 pub(crate) mod batches;
+pub(crate) mod comparisons;
 pub(crate) mod devices;
 pub(crate) mod export;
 pub(crate) mod health;

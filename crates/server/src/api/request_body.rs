@@ -1,6 +1,6 @@
 //! Reads, parses and validates the bodies of starts and batches.
 
-use std::{collections::HashSet, slice::from_ref, time::Duration};
+use std::{collections::HashSet, ops::RangeInclusive, slice::from_ref, time::Duration};
 
 use axum::{
     body::{Body, HttpBody},
@@ -8,12 +8,13 @@ use axum::{
     http::{HeaderMap, header},
 };
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use plumbline_seam::{Expectation, InvalidOption, Order, Steps, VisitState};
+use plumbline_model::comparison::{MAX_PAIRS, MIN_PAIRS};
+use plumbline_seam::{Order, VisitOptions};
 use plumbline_store::AuditOptions;
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::Value;
 
-use super::visit_options::{self, Parsed, RequestedOptions};
+use super::visit_options::{self, RequestedOptions};
 use crate::{
     app::App,
     errors::{Failure, InvalidValue},
@@ -41,72 +42,82 @@ pub(crate) const MAX_LABEL_CHARS: usize = 40;
 /// of another type, or given twice. Unknown members are ignored.
 pub(crate) struct JsonObject<T>(pub(crate) T);
 
-/// The body of a start, before validation.
+/// The body of a start, a batch or a comparison, before validation: its own members, and those that
+/// all have.
+pub(crate) struct StartBody<T> {
+    own: T,
+    common: CommonMembers,
+    options: RequestedOptions,
+}
+
+pub(crate) type AuditRequest = StartBody<AuditMembers>;
+pub(crate) type BatchRequest = StartBody<BatchMembers>;
+pub(crate) type ComparisonRequest = StartBody<ComparisonMembers>;
+
+/// The own members of a start.
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct AuditRequest {
+pub(crate) struct AuditMembers {
     url: String,
     device: String,
     location: String,
     network: String,
     #[serde(default, deserialize_with = "whole_number")]
     runs: Option<i64>,
-    #[serde(default, deserialize_with = "text")]
-    webhook: Option<String>,
-    #[serde(default)]
-    allow_error_status: bool,
-    #[serde(default)]
-    quick: bool,
-    #[serde(default)]
-    labels: Vec<String>,
-    #[serde(default, deserialize_with = "visit_options::parsed")]
-    state: Option<Parsed<VisitState>>,
-    #[serde(default, deserialize_with = "visit_options::parsed")]
-    expect: Option<Parsed<Expectation>>,
-    #[serde(default, deserialize_with = "visit_options::parsed_steps")]
-    steps: Option<Parsed<Steps, InvalidOption>>,
-    #[serde(default, deserialize_with = "text")]
-    consent: Option<String>,
-    #[serde(default, deserialize_with = "any")]
-    view: Option<Value>,
-    #[serde(default, deserialize_with = "text")]
-    session: Option<String>,
-    #[serde(default, deserialize_with = "any")]
-    interactions: Option<Value>,
 }
 
-/// The body of a batch, before validation.
+/// The own members of a batch.
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct BatchRequest {
+pub(crate) struct BatchMembers {
     urls: Vec<String>,
     devices: Vec<String>,
     locations: Vec<String>,
     networks: Vec<String>,
     #[serde(default, deserialize_with = "whole_number")]
     runs: Option<i64>,
+}
+
+/// The own members of a comparison.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ComparisonMembers {
+    urls: Vec<String>,
+    device: String,
+    location: String,
+    network: String,
+    #[serde(default, deserialize_with = "whole_number")]
+    max_pairs: Option<i64>,
+}
+
+/// The members that all have besides the options of a visit.
+#[derive(Debug, Default, Deserialize)]
+struct CommonMembers {
     #[serde(default, deserialize_with = "text")]
     webhook: Option<String>,
     #[serde(default)]
-    allow_error_status: bool,
-    #[serde(default)]
-    quick: bool,
-    #[serde(default)]
     labels: Vec<String>,
-    #[serde(default, deserialize_with = "visit_options::parsed")]
-    state: Option<Parsed<VisitState>>,
-    #[serde(default, deserialize_with = "visit_options::parsed")]
-    expect: Option<Parsed<Expectation>>,
-    #[serde(default, deserialize_with = "visit_options::parsed_steps")]
-    steps: Option<Parsed<Steps, InvalidOption>>,
-    #[serde(default, deserialize_with = "text")]
-    consent: Option<String>,
-    #[serde(default, deserialize_with = "any")]
-    view: Option<Value>,
-    #[serde(default, deserialize_with = "text")]
-    session: Option<String>,
-    #[serde(default, deserialize_with = "any")]
-    interactions: Option<Value>,
+}
+
+/// A type that is read from the text of a body.
+pub(crate) trait ReadBody: Sized {
+    fn read_body(text: &[u8]) -> serde_json::Result<Self>;
+}
+
+impl<T: DeserializeOwned> ReadBody for T {
+    fn read_body(text: &[u8]) -> serde_json::Result<Self> {
+        serde_json::from_slice(text)
+    }
+}
+
+impl<T: DeserializeOwned> ReadBody for StartBody<T> {
+    /// Reads each part by itself. With `serde(flatten)`, members that nobody knows would have to be
+    /// valid, too.
+    fn read_body(text: &[u8]) -> serde_json::Result<Self> {
+        Ok(Self {
+            own: serde_json::from_slice(text)?,
+            common: serde_json::from_slice(text)?,
+            options: serde_json::from_slice(text)?,
+        })
+    }
 }
 
 /// The body of a request to share a report, before validation.
@@ -134,65 +145,104 @@ impl From<Order> for AuditRequest {
     /// Returns the request of one run of an order, without a webhook.
     fn from(order: Order) -> Self {
         Self {
-            url: order.url,
-            device: order.device,
-            location: order.location,
-            network: order.network,
-            runs: None,
-            webhook: None,
-            allow_error_status: order.options.allow_error_status,
-            quick: order.options.quick,
-            labels: Vec::new(),
-            state: order.options.state.map(|state| Parsed(Ok(*state))),
-            expect: order.options.expect.map(|expect| Parsed(Ok(*expect))),
-            steps: Some(Parsed(Ok(order.options.steps))),
-            consent: Some(order.options.consent.as_str().to_owned()),
-            view: serde_json::to_value(&order.options.view).ok(),
-            session: order.options.session.map(|session| session.name),
-            interactions: Some(order.options.interactions.number().into()),
+            own: AuditMembers {
+                url: order.url,
+                device: order.device,
+                location: order.location,
+                network: order.network,
+                runs: None,
+            },
+            common: CommonMembers::default(),
+            options: order.options.into(),
         }
     }
 }
 
 impl AuditRequest {
     /// Returns the request with a number of runs, which is not validated yet.
-    pub(crate) fn with_runs(self, runs: i64) -> Self {
-        Self {
-            runs: Some(runs),
-            ..self
+    pub(crate) fn with_runs(mut self, runs: i64) -> Self {
+        self.own.runs = Some(runs);
+        self
+    }
+
+    /// Returns the request of a comparison with a second page.
+    pub(crate) fn compared_with(self, second_url: String) -> ComparisonRequest {
+        StartBody {
+            own: ComparisonMembers {
+                urls: vec![self.own.url, second_url],
+                device: self.own.device,
+                location: self.own.location,
+                network: self.own.network,
+                max_pairs: None,
+            },
+            common: self.common,
+            options: self.options,
         }
     }
 
     /// Validates the values; the failure names the first invalid one.
     pub(crate) fn validate(self, app: &App) -> Result<ValidStart, Failure> {
+        let own = self.own;
         let values = Values {
-            urls: from_ref(&self.url),
-            devices: from_ref(&self.device),
-            locations: from_ref(&self.location),
-            networks: from_ref(&self.network),
-            are_lists: false,
+            urls: from_ref(&own.url),
+            devices: from_ref(&own.device),
+            locations: from_ref(&own.location),
+            networks: from_ref(&own.network),
+            lists: Lists::None,
         };
         check_values(&values, app)?;
+        let options = self.common.validate(valid_runs(own.runs)?, app)?;
         let order = Order {
-            url: self.url,
-            device: self.device,
-            network: self.network,
-            location: self.location,
-            options: visit_options::validated(RequestedOptions {
-                allow_error_status: self.allow_error_status,
-                quick: self.quick,
-                state: self.state,
-                expect: self.expect,
-                steps: self.steps,
-                consent: self.consent,
-                view: self.view,
-                session: self.session,
-                interactions: self.interactions,
-            })?,
+            url: own.url,
+            device: own.device,
+            network: own.network,
+            location: own.location,
+            options: visit_options::validated(self.options)?,
         };
         Ok(ValidStart {
-            orders: Orders::Single(order),
-            options: options(self.runs, self.webhook, self.labels, app)?,
+            orders: Orders::Single(Box::new(order)),
+            options,
+        })
+    }
+}
+
+impl ComparisonRequest {
+    /// Validates the values and returns the order of an audit of the first page, whose runs are the
+    /// pairs of visits.
+    pub(crate) fn validate(self, app: &App) -> Result<ValidStart, Failure> {
+        let own = self.own;
+        let values = Values {
+            urls: &own.urls,
+            devices: from_ref(&own.device),
+            locations: from_ref(&own.location),
+            networks: from_ref(&own.network),
+            lists: Lists::Urls,
+        };
+        check_values(&values, app)?;
+        let Ok([first, second]) = <[String; 2]>::try_from(own.urls) else {
+            let reason = "A comparison has exactly two URLs.";
+            return Err(Failure::InvalidUrl(InvalidValue::new("urls", reason)));
+        };
+        let options = self.common.validate(valid_pairs(own.max_pairs)?, app)?;
+        let visit_options = visit_options::validated(self.options)?;
+        if !visit_options.interactions.is_none() {
+            let reason = "No inputs are made in a comparison.";
+            let value = InvalidValue::new("interactions", reason);
+            return Err(Failure::InvalidInteractions(value));
+        }
+        let order = Order {
+            url: first,
+            device: own.device,
+            network: own.network,
+            location: own.location,
+            options: VisitOptions {
+                compare_with: Some(second),
+                ..visit_options
+            },
+        };
+        Ok(ValidStart {
+            orders: Orders::Single(Box::new(order)),
+            options,
         })
     }
 }
@@ -201,8 +251,9 @@ impl BatchRequest {
     /// Validates the values and returns every combination, in the order of the lists. Repeated
     /// values count once, but as the API's description says, no list may be longer than a batch
     /// even with repetitions.
-    pub(crate) fn validate(mut self, app: &App) -> Result<ValidStart, Failure> {
-        let lists = [&self.urls, &self.devices, &self.locations, &self.networks];
+    pub(crate) fn validate(self, app: &App) -> Result<ValidStart, Failure> {
+        let mut own = self.own;
+        let lists = [&own.urls, &own.devices, &own.locations, &own.networks];
         let at_most = app.limits.batch_audits;
         let invalid_batch = || {
             let reason = format!("A batch has between 1 and {at_most} audits.");
@@ -219,38 +270,28 @@ impl BatchRequest {
             return Err(invalid_batch());
         }
         let values = Values {
-            urls: &self.urls,
-            devices: &self.devices,
-            locations: &self.locations,
-            networks: &self.networks,
-            are_lists: true,
+            urls: &own.urls,
+            devices: &own.devices,
+            locations: &own.locations,
+            networks: &own.networks,
+            lists: Lists::All,
         };
         check_values(&values, app)?;
         for list in [
-            &mut self.urls,
-            &mut self.devices,
-            &mut self.locations,
-            &mut self.networks,
+            &mut own.urls,
+            &mut own.devices,
+            &mut own.locations,
+            &mut own.networks,
         ] {
             remove_repetitions(list);
         }
-        let options = options(self.runs, self.webhook, self.labels, app)?;
-        let visit_options = visit_options::validated(RequestedOptions {
-            allow_error_status: self.allow_error_status,
-            quick: self.quick,
-            state: self.state,
-            expect: self.expect,
-            steps: self.steps,
-            consent: self.consent,
-            view: self.view,
-            session: self.session,
-            interactions: self.interactions,
-        })?;
+        let options = self.common.validate(valid_runs(own.runs)?, app)?;
+        let visit_options = visit_options::validated(self.options)?;
         let mut orders = Vec::with_capacity(count);
-        for url in &self.urls {
-            for device in &self.devices {
-                for location in &self.locations {
-                    orders.extend(self.networks.iter().map(|network| Order {
+        for url in &own.urls {
+            for device in &own.devices {
+                for location in &own.locations {
+                    orders.extend(own.networks.iter().map(|network| Order {
                         url: url.clone(),
                         device: device.clone(),
                         network: network.clone(),
@@ -267,36 +308,45 @@ impl BatchRequest {
     }
 }
 
-fn options(
-    runs: Option<i64>,
-    webhook: Option<String>,
-    mut labels: Vec<String>,
-    app: &App,
-) -> Result<AuditOptions, Failure> {
-    let runs = match runs {
-        None => 1,
-        Some(runs) => u32::try_from(runs)
-            .ok()
-            .filter(|runs| (1..=MAX_RUNS).contains(runs))
-            .ok_or_else(|| {
-                let reason = format!("The number of runs is between 1 and {MAX_RUNS}.");
-                Failure::InvalidRuns(InvalidValue::new("runs", reason))
-            })?,
-    };
-    if let Some(webhook) = &webhook
-        && !target::is_auditable(webhook, app.limits.url_chars, &*app.may_visit)
-    {
-        return Err(Failure::InvalidWebhook(InvalidValue::new(
-            "webhook", URL_RULE,
-        )));
+impl CommonMembers {
+    fn validate(self, runs: u32, app: &App) -> Result<AuditOptions, Failure> {
+        let (webhook, mut labels) = (self.webhook, self.labels);
+        if let Some(webhook) = &webhook
+            && !target::is_auditable(webhook, app.limits.url_chars, &*app.may_visit)
+        {
+            return Err(Failure::InvalidWebhook(InvalidValue::new(
+                "webhook", URL_RULE,
+            )));
+        }
+        check_labels(&labels)?;
+        remove_repetitions(&mut labels);
+        Ok(AuditOptions {
+            runs,
+            webhook,
+            labels,
+        })
     }
-    check_labels(&labels)?;
-    remove_repetitions(&mut labels);
-    Ok(AuditOptions {
-        runs,
-        webhook,
-        labels,
+}
+
+fn valid_runs(runs: Option<i64>) -> Result<u32, Failure> {
+    let valid = in_range(runs.unwrap_or(1), 1..=MAX_RUNS);
+    valid.ok_or_else(|| {
+        let reason = format!("The number of runs is between 1 and {MAX_RUNS}.");
+        Failure::InvalidRuns(InvalidValue::new("runs", reason))
     })
+}
+
+fn valid_pairs(pairs: Option<i64>) -> Result<u32, Failure> {
+    let valid = in_range(pairs.unwrap_or(MAX_PAIRS.into()), MIN_PAIRS..=MAX_PAIRS);
+    valid.ok_or_else(|| {
+        let reason = format!("The number of pairs is between {MIN_PAIRS} and {MAX_PAIRS}.");
+        Failure::InvalidRuns(InvalidValue::new("maxPairs", reason))
+    })
+}
+
+fn in_range(number: i64, range: RangeInclusive<u32>) -> Option<u32> {
+    let number = u32::try_from(number).ok();
+    number.filter(|number| range.contains(number))
 }
 
 fn check_labels(labels: &[String]) -> Result<(), Failure> {
@@ -336,8 +386,15 @@ struct Values<'a> {
     devices: &'a [String],
     locations: &'a [String],
     networks: &'a [String],
-    /// Whether the members of the body are lists.
-    are_lists: bool,
+    lists: Lists,
+}
+
+/// The members of a body that are lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lists {
+    None,
+    Urls,
+    All,
 }
 
 /// Checks the values of orders in the order in which the contract lists them (2.1).
@@ -347,10 +404,17 @@ fn check_values(values: &Values<'_>, app: &App) -> Result<(), Failure> {
     let first_invalid = |list: &[String], is_valid: &dyn Fn(&str) -> bool| {
         list.iter().position(|value| !is_valid(value))
     };
-    let invalid = |names: [&'static str; 2], index: usize, reason: String| InvalidValue {
-        field: names[usize::from(values.are_lists)],
-        index: values.are_lists.then_some(index),
-        reason,
+    let invalid = |names: [&'static str; 2], index: usize, reason: String| {
+        let is_list = match values.lists {
+            Lists::None => false,
+            Lists::Urls => names[1] == "urls",
+            Lists::All => true,
+        };
+        InvalidValue {
+            field: names[usize::from(is_list)],
+            index: is_list.then_some(index),
+            reason,
+        }
     };
     if let Some(index) = first_invalid(values.urls, &is_auditable) {
         let value = invalid(["url", "urls"], index, URL_RULE.to_owned());
@@ -397,12 +461,7 @@ pub(crate) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
     String::deserialize(deserializer).map(Some)
 }
 
-/// Deserializes an optional member of any type, of which null is one.
-fn any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
-    Value::deserialize(deserializer).map(Some)
-}
-
-impl<T: DeserializeOwned> FromRequest<SharedState> for JsonObject<T> {
+impl<T: ReadBody> FromRequest<SharedState> for JsonObject<T> {
     type Rejection = Failure;
 
     async fn from_request(request: Request, service: &SharedState) -> Result<Self, Failure> {
@@ -418,7 +477,7 @@ impl<T: DeserializeOwned> FromRequest<SharedState> for JsonObject<T> {
                 "The body must be a JSON object.".to_owned(),
             ));
         }
-        serde_json::from_slice(&text)
+        T::read_body(&text)
             .map(Self)
             .map_err(|error| Failure::InvalidBody(error.to_string()))
     }

@@ -7,6 +7,7 @@ use plumbline_seam::{
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::Value;
 
+use super::request_body::text;
 use crate::errors::{Failure, InvalidValue};
 
 /// A member that was read, or the reason why it could not be read. The reason contains no value,
@@ -15,20 +16,51 @@ use crate::errors::{Failure, InvalidValue};
 pub(crate) struct Parsed<T, E = String>(pub(crate) Result<T, E>);
 
 /// The options of a visit as a body contains them.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct RequestedOptions {
-    pub(crate) allow_error_status: bool,
-    pub(crate) quick: bool,
-    pub(crate) state: Option<Parsed<VisitState>>,
-    pub(crate) expect: Option<Parsed<Expectation>>,
-    pub(crate) steps: Option<Parsed<Steps, InvalidOption>>,
-    pub(crate) consent: Option<String>,
-    pub(crate) view: Option<Value>,
-    pub(crate) session: Option<String>,
-    pub(crate) interactions: Option<Value>,
+    #[serde(default)]
+    allow_error_status: bool,
+    #[serde(default)]
+    quick: bool,
+    #[serde(default, deserialize_with = "parsed")]
+    state: Option<Parsed<VisitState>>,
+    #[serde(default, deserialize_with = "parsed")]
+    expect: Option<Parsed<Expectation>>,
+    #[serde(default, deserialize_with = "parsed_steps")]
+    steps: Option<Parsed<Steps, InvalidOption>>,
+    #[serde(default, deserialize_with = "text")]
+    consent: Option<String>,
+    #[serde(default, deserialize_with = "any")]
+    view: Option<Value>,
+    #[serde(default, deserialize_with = "text")]
+    session: Option<String>,
+    #[serde(default, deserialize_with = "any")]
+    interactions: Option<Value>,
+}
+
+impl From<VisitOptions> for RequestedOptions {
+    fn from(options: VisitOptions) -> Self {
+        Self {
+            allow_error_status: options.allow_error_status,
+            quick: options.quick,
+            state: options.state.map(|state| Parsed(Ok(*state))),
+            expect: options.expect.map(|expect| Parsed(Ok(*expect))),
+            steps: Some(Parsed(Ok(options.steps))),
+            consent: Some(options.consent.as_str().to_owned()),
+            view: serde_json::to_value(&options.view).ok(),
+            session: options.session.map(|session| session.name),
+            interactions: Some(options.interactions.number().into()),
+        }
+    }
 }
 
 const NULL: &str = "A member is null. Leave it out instead.";
+
+/// Deserializes an optional member of any type, of which null is one.
+fn any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
 
 /// Deserializes steps or a recording, which may be absent but not null.
 pub(crate) fn parsed_steps<'de, D>(
@@ -103,6 +135,7 @@ pub(crate) fn validated(requested: RequestedOptions) -> Result<VisitOptions, Fai
         session: parse_session(requested.session)?,
         secrets: Vec::new(),
         interactions: parse_interactions(requested.interactions.as_ref())?,
+        compare_with: None,
     };
     match options.validate() {
         Ok(()) => Ok(options),

@@ -2,6 +2,7 @@
 
 use plumbline_bundle::FailureCode;
 use plumbline_catalog::Catalog;
+use plumbline_model::comparison::{MAX_PAIRS, MIN_PAIRS};
 use plumbline_model::field::FieldReason;
 use serde_json::{Value, json};
 
@@ -76,6 +77,7 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
         ]),
         "AuditRequest": audit_request(),
         "BatchRequest": batch_request(limits),
+        "ComparisonRequest": comparison_request(),
         "AuditError": object(&[
             ("code", json!({
                 "type": "string", "examples": ["DNS_FAILURE"],
@@ -86,20 +88,8 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
             })),
             ("message", json!({ "type": "string" })),
         ], &[]),
-        "Tracking": object(&[
-            ("trackingId", json!({ "type": "string" })),
-            ("url", json!({ "type": "string" })),
-            ("status", reference("State")),
-        ], &[
-            ("auditId", json!({
-                "type": "string", "description": "The id of the report; present when the audit is completed.",
-            })),
-            ("error", reference("AuditError")),
-            ("labData", reference("LabData")),
-            ("finalUrl", final_url()),
-            ("labels", reference("Labels")),
-            ("progress", reference("Progress")),
-        ]),
+        "Tracking": tracking(&[]),
+        "ComparisonStatus": tracking(&[("comparison", reference("ComparisonResult"))]),
         "Progress": with_description(object(&[
             ("phase", json!({
                 "type": "string", "enum": ["waiting", "preparing", "loading", "gathering", "judging"],
@@ -246,23 +236,70 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
     all
 }
 
+/// Returns the schema of the status of an audit, with more members.
+fn tracking(more: &[(&str, Value)]) -> Value {
+    let required = [
+        ("trackingId", json!({ "type": "string" })),
+        ("url", json!({ "type": "string" })),
+        ("status", reference("State")),
+    ];
+    let mut optional = vec![
+        (
+            "auditId",
+            json!({
+                "type": "string", "description": "The id of the report; present when the audit is completed.",
+            }),
+        ),
+        ("error", reference("AuditError")),
+        ("labData", reference("LabData")),
+        ("finalUrl", final_url()),
+        ("labels", reference("Labels")),
+        ("progress", reference("Progress")),
+    ];
+    optional.extend_from_slice(more);
+    object(&required, &optional)
+}
+
 fn audit_request() -> Value {
-    request(&[
+    let own = [
         ("url", reference("Url")),
         ("device", reference("DeviceId")),
         ("location", reference("LocationId")),
         ("network", reference("NetworkId")),
-    ])
+    ];
+    request(&own, ("runs", reference("Runs")))
+}
+
+fn comparison_request() -> Value {
+    let own = [
+        (
+            "urls",
+            json!({ "type": "array", "minItems": 2, "maxItems": 2, "items": reference("Url") }),
+        ),
+        ("device", reference("DeviceId")),
+        ("location", reference("LocationId")),
+        ("network", reference("NetworkId")),
+    ];
+    let pairs = json!({
+        "type": "integer", "minimum": MIN_PAIRS, "maximum": MAX_PAIRS, "default": MAX_PAIRS,
+        "description": "The most pairs of visits; fewer are made if the answer is clear before.",
+    });
+    let mut request = request(&own, ("maxPairs", pairs));
+    if let Some(members) = request["properties"].as_object_mut() {
+        members.remove("interactions");
+    }
+    request
 }
 
 fn batch_request(limits: &Limits) -> Value {
     let list = |name| list_of(name, limits.batch_audits);
-    let request = request(&[
+    let own = [
         ("urls", list("Url")),
         ("devices", list("DeviceId")),
         ("locations", list("LocationId")),
         ("networks", list("NetworkId")),
-    ]);
+    ];
+    let request = request(&own, ("runs", reference("Runs")));
     let description = format!(
         "Every URL is audited on every device, location and network: at most {} audits.",
         limits.batch_audits
@@ -270,10 +307,10 @@ fn batch_request(limits: &Limits) -> Value {
     with_description(request, &description)
 }
 
-/// Returns the schema of a start or batch: its own members and the options that both have.
-fn request(own: &[(&str, Value)]) -> Value {
+/// Returns the schema of a start: its own members, the number of its runs, and the options that all
+/// starts have.
+fn request(own: &[(&str, Value)], runs: (&str, Value)) -> Value {
     let options = [
-        ("runs", "Runs"),
         ("quick", "Quick"),
         ("allowErrorStatus", "AllowErrorStatus"),
         ("state", "VisitState"),
@@ -287,6 +324,7 @@ fn request(own: &[(&str, Value)]) -> Value {
         ("labels", "Labels"),
     ]
     .map(|(member, schema)| (member, reference(schema)));
+    let options: Vec<_> = std::iter::once(runs).chain(options).collect();
     body(own, &options)
 }
 

@@ -72,7 +72,11 @@ async fn with_example_audit(rig: Rig, document: &Value) -> Rig {
             device: "mobile".to_owned(),
             network: "normal4g".to_owned(),
             location: "eu".to_owned(),
-            options: plumbline_store::VisitOptions::default(),
+            // It is an audit like any other, and an example of a comparison.
+            options: plumbline_store::VisitOptions {
+                compare_with: Some("https://example.com/next".to_owned()),
+                ..plumbline_store::VisitOptions::default()
+            },
         },
         options: AuditOptions::default(),
         accepted_at: NOW,
@@ -116,6 +120,16 @@ fn report() -> Value {
             "cls": metric(0.123_456), "si": metric(3000.2), "tti": metric(4000.0),
         },
         "error": null, "document": null, "browser": null,
+        "comparison": {
+            "urls": ["https://example.com/", "https://example.com/next"], "pairs": 4,
+            "figures": [{
+                "name": "lcp", "medians": [2000.0, 2200.0], "shift": 0.1, "isRelative": true,
+                "interval": { "low": 0.09, "high": 0.11, "level": 0.9, "basis": "pairs of visits" },
+                "answer": "slower",
+            }],
+            "evidence": [{ "name": "Requests", "unit": "count", "values": [3.0, 4.0] }],
+            "requests": [{ "url": "/hero.webp", "bytes": [null, 4000] }],
+        },
     })
 }
 

@@ -16,6 +16,7 @@ mod capacity;
 mod client;
 #[path = "../../../store/tests/cluster/mod.rs"]
 mod cluster;
+mod comparisons;
 mod contract;
 mod described;
 mod described_report;

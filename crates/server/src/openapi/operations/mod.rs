@@ -4,6 +4,7 @@ mod account;
 mod audits;
 mod batches;
 mod catalog;
+mod comparisons;
 mod service;
 mod shares;
 
@@ -85,6 +86,7 @@ pub(super) fn tags() -> Value {
     json!([
         { "name": "Audits", "description": "Start, follow, cancel, read, list, share and delete audits." },
         { "name": "Batches", "description": "Start, follow and cancel many audits together." },
+        { "name": "Comparisons", "description": "Compare two pages by visits in turn." },
         { "name": "Account", "description": "The account of the key." },
         { "name": "Catalog", "description": "Devices, locations and networks. No key required." },
         { "name": "Operation", "description": "For operators of the service." },
@@ -98,6 +100,7 @@ pub(crate) fn all() -> Vec<Operation> {
         audits::lists(),
         shares::all(),
         batches::all(),
+        comparisons::all(),
         account::all(),
         catalog::all(),
         service::all(),

@@ -3,6 +3,7 @@
 //! Reports of earlier versions are served as they were stored, so only members that every version
 //! has written are required. Members may be added, so none are excluded.
 
+mod comparison;
 mod details;
 mod responsiveness;
 
@@ -25,6 +26,8 @@ pub(super) fn schemas() -> Map<String, Value> {
         ("ReportFieldMetric", field_metric()),
         ("ReportResponsiveness", responsiveness::responsiveness()),
         ("ReportInteraction", responsiveness::interaction()),
+        ("ReportComparison", comparison::in_report()),
+        ("ComparisonResult", comparison::result()),
     ];
     let named = |(name, schema): (&str, Value)| (name.to_owned(), schema);
     let schemas = schemas.into_iter().chain(details::schemas());
@@ -102,6 +105,7 @@ fn report() -> Value {
             ("fieldData", reference("ReportFieldData")),
             ("fieldDataReason", reference("FieldDataReason")),
             ("responsiveness", reference("ReportResponsiveness")),
+            ("comparison", reference("ReportComparison")),
         ],
     )
 }

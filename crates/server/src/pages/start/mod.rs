@@ -49,6 +49,8 @@ struct StartPage {
 /// The values of the form.
 struct StartForm {
     url: String,
+    /// The URL of a second page to compare with; empty for none.
+    compare_with: String,
     device: String,
     /// The id of the network; empty for the network that follows the device.
     network: String,
@@ -133,6 +135,7 @@ pub(crate) async fn page(
     };
     let form = StartForm {
         url: query(&parts, "url")?.unwrap_or_default(),
+        compare_with: query(&parts, "compareWith")?.unwrap_or_default(),
         ..prefilled(&service, &headers, &parts)?
     };
     render(&service, &visitor, form, None).await
@@ -199,6 +202,7 @@ fn last_choice(service: &SharedState, headers: &HeaderMap) -> StartForm {
     };
     StartForm {
         url: String::new(),
+        compare_with: String::new(),
         device: pick(&|id| catalog.device(id).is_some(), "mobile"),
         network: pick(&|id| catalog.network(id).is_some(), ""),
         location: pick(&|id| catalog.location(id).is_some(), "us-tx"),
@@ -219,6 +223,7 @@ pub(crate) async fn start(
 ) -> Result<Response, Failure> {
     let mut form = StartForm {
         url: completed_url(fields.take("url").trim()),
+        compare_with: completed_url(fields.take("compareWith").trim()),
         device: fields.take("device"),
         network: fields.take("network"),
         location: fields.take("location"),
@@ -295,7 +300,12 @@ async fn accept(
         // The headers of a page do not describe the limit of starts.
         context: RequestContext::default(),
     };
-    let request = request.with_runs(runs).validate(&service.app)?;
+    let request = if form.compare_with.is_empty() {
+        request.with_runs(runs).validate(&service.app)?
+    } else {
+        let second_url = form.compare_with.clone();
+        request.compared_with(second_url).validate(&service.app)?
+    };
     start::start(service, &starter, request, None).await
 }
 
@@ -314,6 +324,7 @@ fn problem_text(failure: &Failure) -> &'static str {
             "This URL cannot be audited. Enter the public http or https URL of a page."
         }
         Failure::InvalidRuns(_) => "Choose between 1 and 9 runs.",
+        Failure::InvalidInteractions(_) => "No controls are pressed in a comparison.",
         Failure::TooManyUnfinished => {
             "Too many of your audits are waiting. Try again when some of them have finished."
         }
@@ -362,6 +373,7 @@ mod tests {
             catalog: Arc::new(Catalog::load(BUILT_IN).unwrap()),
             form: StartForm {
                 url: EVIL.to_owned(),
+                compare_with: EVIL.to_owned(),
                 device: EVIL.to_owned(),
                 network: EVIL.to_owned(),
                 location: EVIL.to_owned(),

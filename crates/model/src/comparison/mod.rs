@@ -6,13 +6,20 @@
 //! confidence of each test is so high that all of them together show a difference between equal
 //! pages in at most 2 of 100 comparisons, for each figure.
 
+mod evidence;
+
 use serde::{Deserialize, Serialize};
+
+pub use evidence::{DifferentRequest, EvidenceRow, EvidenceUnit, different_requests, evidence};
 
 use crate::report::Report;
 use crate::runs::{figure, median};
 
+/// The number of pairs of visits after which a comparison can end.
+pub const MIN_PAIRS: u32 = 4;
+
 /// The most pairs of visits of one comparison.
-pub const MAX_PAIRS: usize = 10;
+pub const MAX_PAIRS: u32 = 10;
 
 /// The confidence level of the interval of a difference.
 pub const LEVEL: f64 = 0.9;
@@ -95,6 +102,22 @@ const fn time(name: &'static str) -> Compared {
     }
 }
 
+/// The comparison that the report of the first of two pages contains.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ComparedPages {
+    /// The URLs of the two pages.
+    pub urls: [String; 2],
+    #[serde(flatten)]
+    pub comparison: Comparison,
+    /// The requests and the work of each page, in one visit.
+    #[serde(default)]
+    pub evidence: Vec<EvidenceRow>,
+    /// The requests by which the pages differ.
+    #[serde(default)]
+    pub requests: Vec<DifferentRequest>,
+}
+
 /// The result of a comparison of two pages.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -168,10 +191,15 @@ impl Comparison {
     /// Returns whether further pairs are not needed: each figure differs, or any difference is so
     /// small that it does not matter.
     pub fn is_decided(&self) -> bool {
-        let is_decided = |figure: &ComparedFigure| {
+        self.figures.iter().all(|figure| {
             figure.answer != Answer::NoDifferenceShown || figure.is_surely_negligible()
-        };
-        self.pairs >= MAX_PAIRS || self.figures.iter().all(is_decided)
+        })
+    }
+
+    /// Returns whether differences would be tested once more with at most so many pairs.
+    pub fn can_continue(&self, max_pairs: usize) -> bool {
+        let mut tests = TESTS.iter();
+        tests.any(|test| test.pairs > self.pairs && test.pairs <= max_pairs)
     }
 
     /// Returns whether at least one figure has this answer.
@@ -333,6 +361,9 @@ mod tests {
     fn the_pages_take_turns_in_being_first() {
         let order: Vec<bool> = (0..4).map(is_second_first).collect();
         assert_eq!(order, [false, true, false, true]);
-        assert_eq!(TESTS.map(|test| test.pairs), [4, 6, 8, MAX_PAIRS]);
+        assert_eq!(
+            TESTS.map(|test| test.pairs),
+            [MIN_PAIRS as usize, 6, 8, MAX_PAIRS as usize]
+        );
     }
 }

@@ -1,0 +1,122 @@
+//! An audit that compares two pages.
+
+use plumbline_bundle::{Encoding, Failure};
+use plumbline_model::comparison::{
+    ComparedPages, Comparison, different_requests, evidence, is_second_first,
+};
+use plumbline_model::report::Report;
+use plumbline_model::runs::{representative, spread};
+use plumbline_seam::{AuditOutput, Order, VisitNumber};
+
+use crate::auditor::Progress;
+use crate::held_evidence::JudgedVisit;
+use crate::sessions::SessionKeeper;
+use crate::visits::RepeatPolicy;
+use crate::{AuditEvent, AuditFault, Auditor};
+
+/// The visits of one of two pages.
+struct Side {
+    order: Order,
+    visits: Vec<JudgedVisit>,
+}
+
+impl Auditor {
+    /// Visits two pages in turn, until it is clear whether they differ or `max_pairs` visits of
+    /// each were made. The report is that of the first page, with the comparison. If one of the
+    /// pages cannot be measured, nothing can be compared, and the report has its error.
+    pub(crate) async fn compare(
+        &self,
+        order: &Order,
+        second_url: &str,
+        max_pairs: u32,
+        encoding: Encoding,
+        progress: &Progress<'_>,
+    ) -> Result<AuditOutput, AuditFault> {
+        let session = SessionKeeper::of(order);
+        let mut sides = [order.url.as_str(), second_url].map(|url| Side {
+            order: Order {
+                url: url.to_owned(),
+                ..order.clone()
+            },
+            visits: Vec::new(),
+        });
+        let mut pairs: Vec<[Report; 2]> = Vec::new();
+        let comparison = loop {
+            let pair = pairs.len();
+            let order_of_pages = if is_second_first(pair) {
+                [1, 0]
+            } else {
+                [0, 1]
+            };
+            let observe = |event: AuditEvent<'_>| {
+                let visit = VisitNumber {
+                    run: u32::try_from(pair + 1).unwrap_or(u32::MAX),
+                    ..event.visit
+                };
+                progress(AuditEvent { visit, ..event });
+            };
+            for page in order_of_pages {
+                let side = &mut sides[page];
+                let policy = RepeatPolicy::IfDisturbed;
+                let visit = self
+                    .audit_with(policy, &side.order, &session, encoding, &observe)
+                    .await?;
+                if let Some(failure) = &visit.report.error {
+                    let visit = if page == 0 {
+                        visit
+                    } else {
+                        of_second_page(order, &visit.report, failure)
+                    };
+                    return Ok(session.add_to(visit.pack(encoding).await?));
+                }
+                // All visits are held until one of each page is chosen.
+                let held = 2 * max_pairs as usize;
+                side.visits.push(visit.hold(held, encoding).await?);
+            }
+            pairs.push([0, 1].map(|page| sides[page].visits[pair].report.clone()));
+            if let Some(comparison) = Comparison::of(&pairs)
+                && (comparison.is_decided() || !comparison.can_continue(max_pairs as usize))
+            {
+                break comparison;
+            }
+            if pairs.len() >= max_pairs as usize {
+                return Err(AuditFault(format!("{max_pairs} pairs are not tested")));
+            }
+        };
+        let [mut first, second] = sides.map(Side::representative);
+        let (evidence, requests) = match (first.media()?, second.media()?) {
+            (Some(first), Some(second)) => (
+                evidence([&first, &second]),
+                different_requests([&first, &second]),
+            ),
+            _ => (Vec::new(), Vec::new()),
+        };
+        first.report.comparison = Some(Box::new(ComparedPages {
+            urls: [order.url.clone(), second_url.to_owned()],
+            comparison,
+            evidence,
+            requests,
+        }));
+        Ok(session.add_to(first.pack(encoding).await?))
+    }
+}
+
+impl Side {
+    /// Returns the visit that is closest to the median, with the spread of all. There is at least
+    /// one visit, and all were measured.
+    fn representative(mut self) -> JudgedVisit {
+        let reports: Vec<Report> = self.visits.iter().map(|it| it.report.clone()).collect();
+        let index = representative(&reports).unwrap_or_default();
+        let mut chosen = self.visits.swap_remove(index);
+        let count = u32::try_from(reports.len()).unwrap_or(u32::MAX);
+        chosen.report.runs = Some(spread(&reports, count, index));
+        chosen
+    }
+}
+
+/// Returns the visit to report if the second page could not be measured.
+fn of_second_page(order: &Order, report: &Report, failure: &Failure) -> JudgedVisit {
+    let message = format!("The second page: {}", failure.message);
+    let failure = Failure::new(failure.code, message);
+    Report::failed(&order.url, report.conditions.clone(), failure).into()
+}

@@ -1,0 +1,46 @@
+//! The comparison with a second page, on the report page.
+
+use plumbline_model::comparison::{Answer, ComparedFigure, ComparedPages};
+
+use super::figures::count;
+use super::links::Link;
+use crate::comparison::{evidence_cells, figure_cells, headline, request_cells};
+
+/// A comparison as a page shows it.
+pub(super) struct ComparisonView {
+    pub(super) headline: String,
+    pub(super) first_url: String,
+    pub(super) second: Link,
+    pub(super) pairs: String,
+    pub(super) figures: Vec<FigureView>,
+    pub(super) evidence: Vec<[String; 3]>,
+    pub(super) requests: Vec<[String; 3]>,
+}
+
+/// A figure of both pages.
+pub(super) struct FigureView {
+    pub(super) cells: [String; 6],
+    /// The class of the answer.
+    pub(super) class: &'static str,
+}
+
+pub(super) fn comparison_view(compared: &ComparedPages) -> ComparisonView {
+    let [first_url, second_url] = &compared.urls;
+    let figure = |figure: &ComparedFigure| FigureView {
+        cells: figure_cells(figure),
+        class: match figure.answer {
+            Answer::Faster => "good",
+            Answer::Slower => "poor",
+            Answer::NoDifferenceShown => "muted",
+        },
+    };
+    ComparisonView {
+        headline: headline(compared),
+        first_url: first_url.clone(),
+        second: Link::new(second_url, ""),
+        pairs: count(compared.comparison.pairs, "pair", "pairs"),
+        figures: compared.comparison.figures.iter().map(figure).collect(),
+        evidence: compared.evidence.iter().map(evidence_cells).collect(),
+        requests: compared.requests.iter().map(request_cells).collect(),
+    }
+}
