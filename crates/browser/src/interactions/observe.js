@@ -3,8 +3,16 @@
 (({describe}) => {
   globalThis.plumblineTimings?.observers.forEach((observer) => observer.disconnect());
   const startedAt = performance.now();
-  const state = {events: [], frames: [], hasFirst: false, changedAt: startedAt, observers: []};
+  const state = {
+    events: [], frames: [], hasFirst: false, changedAt: startedAt, observers: [],
+    // The times of the last event that ends an input, and of the last event that was reported.
+    inputAt: 0, reportedAt: 0,
+  };
   globalThis.plumblineTimings = state;
+  for (const type of ['pointerup', 'click', 'keyup']) {
+    const note = (event) => { state.inputAt = Math.max(state.inputAt, event.timeStamp); };
+    addEventListener(type, note, {capture: true, passive: true});
+  }
   const observe = (type, options, add) => {
     const observer = new PerformanceObserver((list) => {
       for (const entry of list.getEntries()) {
@@ -15,7 +23,11 @@
     observer.observe({type, ...options});
     state.observers.push(observer);
   };
-  const addEvent = (entry) => state.events.push({
+  const addEvent = (entry) => {
+    state.reportedAt = Math.max(state.reportedAt, entry.startTime);
+    state.events.push(describeEvent(entry));
+  };
+  const describeEvent = (entry) => ({
     name: entry.name,
     start: entry.startTime,
     duration: entry.duration,
