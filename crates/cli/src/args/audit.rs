@@ -63,6 +63,9 @@ pub struct CompareArgs {
     /// The most pairs of visits; fewer are made if the answer is clear before
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u8).range(4..=10))]
     pub max_pairs: u8,
+    /// Visit each page exactly once per pair, even if the machine was busy
+    #[arg(long)]
+    pub quick: bool,
     /// The format of the result [default: a text]
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub output: Option<ComparisonOutput>,

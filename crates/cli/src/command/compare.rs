@@ -15,7 +15,8 @@ use crate::visit_options;
 
 /// Runs `plumbline compare`.
 pub async fn run(args: CompareArgs) -> Result<Exit, Exit> {
-    let options = visit_options::resolve(args.state, false)?;
+    let mut options = visit_options::resolve(args.state, false)?;
+    options.quick |= args.quick;
     let urls: [String; 2] = args
         .urls
         .try_into()

@@ -11,7 +11,8 @@ use crate::server::{Server, completed, create_key, plumbline};
 
 fn audit(url: &str, more: &[String]) -> Output {
     plumbline()
-        .args(["audit", url, "--network", "wifiFast", "--json", "--quick"])
+        .args(["audit", url, "--network", "wifiFast"])
+        .args(["--json", "--quick"])
         .args(more)
         .output()
         .unwrap()
