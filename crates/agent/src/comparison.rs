@@ -74,7 +74,7 @@ impl Auditor {
                 side.visits.push(visit.hold(held, encoding).await?);
             }
             pairs.push([0, 1].map(|page| sides[page].visits[pair].report.clone()));
-            if let Some(comparison) = Comparison::of(&pairs)
+            if let Some(comparison) = Comparison::of(&pairs, max_pairs as usize)
                 && (comparison.is_decided() || !comparison.can_continue(max_pairs as usize))
             {
                 break comparison;

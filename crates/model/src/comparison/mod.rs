@@ -30,23 +30,34 @@ struct Test {
     /// The quantile of Student's t beyond which a difference is shown. The probabilities of the
     /// tests, 0.1, 0.3, 0.6 and 1 per cent, add up to 2 per cent.
     t: f64,
+    /// The same quantile if no test follows, so that the probabilities of the later ones can be
+    /// added to that of this one.
+    t_if_last: f64,
     /// The quantile for an interval of the level [`LEVEL`].
     t_of_interval: f64,
 }
 
 const TESTS: [Test; 4] = [
-    test(4, 12.924, 2.353),
-    test(6, 5.376, 2.015),
-    test(8, 3.887, 1.895),
-    test(10, 3.250, 1.833),
+    test(4, 12.924, 4.541, 2.353),
+    test(6, 5.376, 3.412, 2.015),
+    test(8, 3.887, 3.157, 1.895),
+    test(10, 3.250, 3.250, 1.833),
 ];
 
-const fn test(pairs: usize, t: f64, t_of_interval: f64) -> Test {
+const fn test(pairs: usize, t: f64, t_if_last: f64, t_of_interval: f64) -> Test {
     Test {
         pairs,
         t,
+        t_if_last,
         t_of_interval,
     }
+}
+
+/// Returns whether differences are tested again after so many pairs, if at most `max_pairs` are
+/// made.
+fn is_tested_later(pairs: usize, max_pairs: usize) -> bool {
+    let mut tests = TESTS.iter();
+    tests.any(|test| test.pairs > pairs && test.pairs <= max_pairs)
 }
 
 /// A figure that is compared.
@@ -166,10 +177,11 @@ pub struct Interval {
 }
 
 impl Comparison {
-    /// Compares pages by pairs of reports, of which there must be a number at which differences are
-    /// tested; returns `None` otherwise.
-    pub fn of(pairs: &[[Report; 2]]) -> Option<Self> {
+    /// Compares pages by the pairs of reports that were made so far, of which there must be a number
+    /// at which differences are tested; returns `None` otherwise.
+    pub fn of(pairs: &[[Report; 2]], max_pairs: usize) -> Option<Self> {
         let test = TESTS.iter().find(|test| test.pairs == pairs.len())?;
+        let t = test.quantile(max_pairs);
         let figures = COMPARED.iter().filter_map(|compared| {
             let values = pairs.iter().map(|pair| {
                 let [first, second] = pair;
@@ -180,7 +192,7 @@ impl Comparison {
             });
             // A figure that a visit lacks cannot be compared.
             let values: Option<Vec<[f64; 2]>> = values.collect();
-            compared.compare(&values?, test)
+            compared.compare(&values?, t, test.t_of_interval)
         });
         Some(Self {
             pairs: pairs.len(),
@@ -198,13 +210,23 @@ impl Comparison {
 
     /// Returns whether differences would be tested once more with at most so many pairs.
     pub fn can_continue(&self, max_pairs: usize) -> bool {
-        let mut tests = TESTS.iter();
-        tests.any(|test| test.pairs > self.pairs && test.pairs <= max_pairs)
+        is_tested_later(self.pairs, max_pairs)
     }
 
     /// Returns whether at least one figure has this answer.
     pub fn shows(&self, answer: Answer) -> bool {
         self.figures.iter().any(|figure| figure.answer == answer)
+    }
+}
+
+impl Test {
+    /// Returns the quantile beyond which a difference is shown if at most `max_pairs` are made.
+    fn quantile(&self, max_pairs: usize) -> f64 {
+        if is_tested_later(self.pairs, max_pairs) {
+            self.t
+        } else {
+            self.t_if_last
+        }
     }
 }
 
@@ -218,7 +240,9 @@ impl ComparedFigure {
 }
 
 impl Compared {
-    fn compare(self, values: &[[f64; 2]], test: &Test) -> Option<ComparedFigure> {
+    /// Compares a figure of both pages. A difference is shown if it is more than `t` standard errors
+    /// away from 0.
+    fn compare(self, values: &[[f64; 2]], t: f64, t_of_interval: f64) -> Option<ComparedFigure> {
         let difference = |[first, second]: &[f64; 2]| match self.scale {
             Scale::Absolute => Some(second - first),
             Scale::Relative => (*first > 0.0 && *second > 0.0).then(|| (second / first).ln()),
@@ -235,7 +259,7 @@ impl Compared {
             Scale::Relative => shift.exp() - 1.0,
         };
         let shift = shown(mean);
-        let is_shown = mean.abs() > test.t * error && shift.abs() >= self.negligible;
+        let is_shown = mean.abs() > t * error && shift.abs() >= self.negligible;
         let answer = match (is_shown, (shift > 0.0) == self.higher_is_better) {
             (false, _) => Answer::NoDifferenceShown,
             (true, true) => Answer::Faster,
@@ -248,8 +272,8 @@ impl Compared {
             shift,
             is_relative: self.scale == Scale::Relative,
             interval: Interval {
-                low: shown(mean - test.t_of_interval * error),
-                high: shown(mean + test.t_of_interval * error),
+                low: shown(mean - t_of_interval * error),
+                high: shown(mean + t_of_interval * error),
                 level: LEVEL,
                 basis: "pairs of visits".to_owned(),
             },
@@ -272,9 +296,11 @@ mod tests {
     const TBT: Compared = COMPARED[4];
     const SCORE: Compared = COMPARED[0];
 
-    fn compare(compared: Compared, values: &[[f64; 2]]) -> ComparedFigure {
+    fn compare(compared: Compared, values: &[[f64; 2]], max_pairs: u32) -> ComparedFigure {
         let test = TESTS.iter().find(|test| test.pairs == values.len());
-        compared.compare(values, test.unwrap()).unwrap()
+        let test = test.unwrap();
+        let t = test.quantile(max_pairs as usize);
+        compared.compare(values, t, test.t_of_interval).unwrap()
     }
 
     /// Returns pseudo-random numbers between -1 and 1.
@@ -290,15 +316,15 @@ mod tests {
     }
 
     /// Returns the answer of a comparison that ends as soon as a difference is shown.
-    fn answer(seed: u64, slowdown: f64) -> Answer {
+    fn answer(seed: u64, slowdown: f64, max_pairs: u32) -> Answer {
         let mut noise = noise(seed);
         let mut next = || 1.0 + 0.04 * noise.next().unwrap();
         let mut values = Vec::new();
-        for test in &TESTS {
+        for test in TESTS.iter().filter(|test| test.pairs <= max_pairs as usize) {
             while values.len() < test.pairs {
                 values.push([2000.0 * next(), 2000.0 * slowdown * next()]);
             }
-            let figure = compare(LCP, &values);
+            let figure = compare(LCP, &values, max_pairs);
             if figure.answer != Answer::NoDifferenceShown {
                 return figure.answer;
             }
@@ -308,15 +334,18 @@ mod tests {
 
     #[test]
     fn equal_pages_show_a_difference_in_at_most_two_of_a_hundred_comparisons() {
-        let shown = (1..=2000).filter(|seed| answer(*seed, 1.0) != Answer::NoDifferenceShown);
-        let shown = shown.count();
-        assert!(shown <= 40, "{shown} of 2000");
+        for max_pairs in [4, 5, 6, 8, 10] {
+            let shown = (1..=2000)
+                .filter(|seed| answer(*seed, 1.0, max_pairs) != Answer::NoDifferenceShown);
+            let shown = shown.count();
+            assert!(shown <= 40, "{shown} of 2000 with {max_pairs} pairs");
+        }
     }
 
     #[test]
     fn a_page_that_is_five_per_cent_slower_is_found() {
         // The values of one page vary by 2.3 per cent (standard deviation).
-        let found = (1..=500).filter(|seed| answer(*seed, 1.05) == Answer::Slower);
+        let found = (1..=500).filter(|seed| answer(*seed, 1.05, MAX_PAIRS) == Answer::Slower);
         let found = found.count();
         assert!(found >= 450, "{found} of 500");
     }
@@ -329,31 +358,39 @@ mod tests {
             [990.0, 1205.0],
             [1000.0, 1210.0],
         ];
-        let slower = compare(LCP, &values);
+        let slower = compare(LCP, &values, MAX_PAIRS);
         assert_eq!(slower.answer, Answer::Slower);
         assert!((slower.shift - 0.2).abs() < 0.02, "{}", slower.shift);
         assert!(slower.interval.low < slower.shift && slower.shift < slower.interval.high);
         assert_eq!(slower.medians, [1000.0, 1202.5]);
         let values = values.map(|[first, second]| [second, first]);
-        assert_eq!(compare(LCP, &values).answer, Answer::Faster);
+        assert_eq!(compare(LCP, &values, MAX_PAIRS).answer, Answer::Faster);
         let scores = [[80.0, 90.0], [81.0, 90.0], [80.0, 91.0], [80.0, 90.0]];
-        assert_eq!(compare(SCORE, &scores).answer, Answer::Faster);
+        assert_eq!(compare(SCORE, &scores, MAX_PAIRS).answer, Answer::Faster);
+    }
+
+    #[test]
+    fn a_clear_difference_is_shown_also_if_few_pairs_are_made() {
+        // The values of one page vary by 2.3 per cent (standard deviation).
+        let found = (1..=500).filter(|seed| answer(*seed, 1.25, MIN_PAIRS) == Answer::Slower);
+        let found = found.count();
+        assert!(found >= 495, "{found} of 500");
     }
 
     #[test]
     fn a_figure_without_variation_and_difference_is_equal() {
-        let figure = compare(TBT, &[[0.0, 0.0]; 4]);
+        let figure = compare(TBT, &[[0.0, 0.0]; 4], MAX_PAIRS);
         assert_eq!(figure.answer, Answer::NoDifferenceShown);
         assert!(figure.is_surely_negligible());
-        let figure = compare(LCP, &[[1000.0, 1000.0]; 4]);
+        let figure = compare(LCP, &[[1000.0, 1000.0]; 4], MAX_PAIRS);
         assert!(figure.is_surely_negligible());
     }
 
     #[test]
     fn a_difference_that_does_not_matter_is_not_shown() {
-        let figure = compare(LCP, &[[1000.0, 1001.0]; 4]);
+        let figure = compare(LCP, &[[1000.0, 1001.0]; 4], MAX_PAIRS);
         assert_eq!(figure.answer, Answer::NoDifferenceShown);
-        let figure = compare(LCP, &[[1000.0, 1050.0]; 4]);
+        let figure = compare(LCP, &[[1000.0, 1050.0]; 4], MAX_PAIRS);
         assert_eq!(figure.answer, Answer::Slower);
     }
 
