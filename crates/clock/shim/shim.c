@@ -255,8 +255,9 @@ __attribute__((constructor)) static void start(void) {
 EXPORT int clock_gettime(clockid_t clock, struct timespec *t) {
     if (!page) return real_gettime()(clock, t);
     switch (clock) {
+    // CLOCK_MONOTONIC_RAW stays the system's: Abseil measures the processor's cycle counter by it, in
+    // sleeps of up to 255 ms that end early only if the two agree, wherever a lock is first contended.
     case CLOCK_MONOTONIC:
-    case CLOCK_MONOTONIC_RAW:
     case CLOCK_MONOTONIC_COARSE: *t = timespec_of(page_now()); return 0;
     case CLOCK_REALTIME:
     case CLOCK_REALTIME_COARSE: *t = timespec_of(page_now() + realtime_offset()); return 0;
@@ -630,21 +631,29 @@ EXPORT int pthread_cond_broadcast(pthread_cond_t *cond) { return condition_wake(
 
 // ---- Semaphores
 
-// The longest real wait between two looks at a semaphore, whose own wait cannot be repeated without
-// its inner layout.
-#define SEMAPHORE_STEP_NS 1000000
+typedef int sem_clockwait_function(sem_t *, clockid_t, const struct timespec *);
+
+// The C library's function that waits for a semaphore until a time of the system's clock.
+static sem_clockwait_function *real_sem_clockwait(void) {
+    static sem_clockwait_function *_Atomic function;
+    sem_clockwait_function *known = atomic_load_explicit(&function, memory_order_relaxed);
+    if (UNLIKELY(!known)) {
+        known = (sem_clockwait_function *)next_symbol("sem_clockwait");
+        atomic_store_explicit(&function, known, memory_order_relaxed);
+    }
+    return known;
+}
 
 static int semaphore_until(sem_t *semaphore, int64_t deadline) {
     begin_wait(deadline);
     int result;
-    while ((result = sem_trywait(semaphore)) != 0 && errno == EAGAIN) {
+    for (;;) {
+        // A semaphore that is free is taken even if the time has come.
         int64_t wait = real_wait(deadline);
-        if (wait == 0) {
-            errno = ETIMEDOUT;
-            break;
-        }
-        struct timespec t = timespec_of(wait < SEMAPHORE_STEP_NS ? wait : SEMAPHORE_STEP_NS);
-        kernel()(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &t, NULL);
+        struct timespec until = timespec_of(wait > 0 ? real_now() + wait : 0);
+        result = real_sem_clockwait()(semaphore, CLOCK_MONOTONIC, &until);
+        if (result == 0 || wait == 0 || (errno != ETIMEDOUT && errno != EINTR)) break;
+        if (errno == EINTR && real_wait(deadline) > 0) break;
     }
     end_wait();
     return result;
@@ -652,17 +661,11 @@ static int semaphore_until(sem_t *semaphore, int64_t deadline) {
 
 EXPORT int sem_timedwait(sem_t *restrict semaphore, const struct timespec *restrict t) {
     if (page) return semaphore_until(semaphore, monotonic_deadline(CLOCK_REALTIME, t));
-    typedef int function(sem_t *, const struct timespec *);
-    static function *next;
-    if (!next) next = (function *)next_symbol("sem_timedwait");
-    return next(semaphore, t);
+    return real_sem_clockwait()(semaphore, CLOCK_REALTIME, t);
 }
 
 EXPORT int sem_clockwait(sem_t *restrict semaphore, clockid_t clock,
                          const struct timespec *restrict t) {
     if (page) return semaphore_until(semaphore, monotonic_deadline(clock, t));
-    typedef int function(sem_t *, clockid_t, const struct timespec *);
-    static function *next;
-    if (!next) next = (function *)next_symbol("sem_clockwait");
-    return next(semaphore, clock, t);
+    return real_sem_clockwait()(semaphore, clock, t);
 }

@@ -260,7 +260,9 @@ impl Control {
                 Step::Run
             };
         }
-        if sample.activity.is_busy() || !self.threads.are_blocked() {
+        // A thread that runs at the moment is noticed at much less cost than one that waits for a
+        // core.
+        if sample.activity.is_busy() || self.threads.have_run() || !self.threads.are_blocked() {
             return Step::Run;
         }
         let waiters = self.clock.waiters().unwrap_or_default();

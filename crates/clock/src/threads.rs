@@ -16,6 +16,9 @@ use crate::{PageTime, ThreadActivity, Waiter, interrupt};
 /// The time between two searches for new processes and threads.
 const SEARCH_INTERVAL: Duration = Duration::from_millis(10);
 
+/// The longest time without a search, whatever Linux says about new ones.
+const MAX_SEARCH_INTERVAL: Duration = Duration::from_millis(100);
+
 /// Number of looks at a new process, which shows its group and its kind a moment after its start.
 const MAX_LOOKS: u32 = 20;
 
@@ -26,7 +29,11 @@ pub struct BrowserThreads {
     /// Processes by id, and the number of looks at those that may still join the group.
     looks: HashMap<i32, u32>,
     processes: HashMap<i32, Process>,
+    /// The last look for new ids, and the last search.
+    looked_at: Option<Instant>,
     searched_at: Option<Instant>,
+    /// The last id that was given to a process or thread at the last search.
+    last_id: Option<i32>,
     sampled_at: Instant,
 }
 
@@ -90,7 +97,9 @@ impl BrowserThreads {
             group: i32::try_from(group).unwrap_or(i32::MAX),
             looks: HashMap::new(),
             processes: HashMap::new(),
+            looked_at: None,
             searched_at: None,
+            last_id: None,
             sampled_at: Instant::now(),
         }
     }
@@ -98,13 +107,15 @@ impl BrowserThreads {
     /// Reads the counters of all threads.
     pub fn sample(&mut self) -> Sample {
         let now = Instant::now();
-        let is_due = self
-            .searched_at
-            .is_none_or(|at| now.duration_since(at) >= SEARCH_INTERVAL);
+        let is_past =
+            |at: Option<Instant>, interval| at.is_none_or(|at| now.duration_since(at) >= interval);
         let mut sample = Sample::default();
-        if is_due {
-            self.search();
-            self.searched_at = Some(now);
+        if is_past(self.looked_at, SEARCH_INTERVAL) {
+            self.looked_at = Some(now);
+            if self.may_have_new_ones() || is_past(self.searched_at, MAX_SEARCH_INTERVAL) {
+                self.search();
+                self.searched_at = Some(now);
+            }
         }
         sample.activity.elapsed = now.duration_since(self.sampled_at);
         self.sampled_at = now;
@@ -123,7 +134,7 @@ impl BrowserThreads {
     /// Returns whether no thread runs or is ready to run.
     pub fn are_blocked(&mut self) -> bool {
         if self.has_unknown_threads() {
-            self.searched_at = None;
+            (self.looked_at, self.searched_at) = (None, None);
             return false;
         }
         self.threads().all(|(_, _, thread)| thread.is_blocked())
@@ -178,6 +189,18 @@ impl BrowserThreads {
     /// Interrupts all threads that wait until a time.
     pub fn interrupt_all(&self, waiters: &[Waiter]) {
         self.interrupt_due(waiters, PageTime::from_nanos(i64::MAX));
+    }
+
+    /// Returns whether a process or thread was started since the last call, or may show its kind
+    /// only now.
+    fn may_have_new_ones(&mut self) -> bool {
+        let last_id = last_id();
+        let is_unchanged = last_id.is_some() && last_id == self.last_id;
+        self.last_id = last_id;
+        let mut looks = self.looks.values();
+        !is_unchanged
+            || looks.any(|looks| *looks < MAX_LOOKS)
+            || self.processes.values().any(|it| it.looks < MAX_LOOKS)
     }
 
     /// Searches for new processes and threads.
@@ -325,6 +348,12 @@ fn inner_id(status: &str) -> Option<i32> {
 fn process_time(process: i32) -> Option<Duration> {
     let clock = clock_getcpuclockid(Pid::from_raw(process)).ok()?;
     clock_gettime(clock).ok().map(Duration::from)
+}
+
+/// Returns the last id that was given to a process or a thread.
+fn last_id() -> Option<i32> {
+    let text = fs::read_to_string("/proc/loadavg").ok()?;
+    text.split_whitespace().next_back()?.parse().ok()
 }
 
 fn group_of(process: i32) -> Option<i32> {

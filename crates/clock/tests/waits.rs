@@ -207,6 +207,13 @@ fn all_clocks_of_a_program_agree() {
 }
 
 #[test]
+fn the_raw_clock_of_a_program_is_the_systems() {
+    let waited = Fixture::new().start("raw_clock", 0).finish();
+    assert!(waited.is_due);
+    assert_eq!((waited.monotonic_ns, waited.wall_ns), (0, 0));
+}
+
+#[test]
 fn signals_of_condition_variables_are_not_lost() {
     assert!(Fixture::new().start("turns", 0).finish().is_due);
 }
@@ -223,6 +230,7 @@ fn a_fast_clock_shortens_waits_and_the_program_sees_their_whole_length() {
         "epoll_wait",
         "condition_monotonic",
         "futex",
+        "semaphore",
     ] {
         let waited = fixture.start(wait, HOUR.as_secs()).finish();
         assert!(waited.is_due, "{wait}");
