@@ -99,10 +99,11 @@ impl Processor {
         }
     }
 
-    /// Returns whether a pacer slowed the page down; the thread's CPU time is then that of the host
-    /// without slowdown.
-    pub fn is_paced(&self) -> bool {
-        self.rate.is_some()
+    /// Returns the part of the slowdown rate that the CPU time of threads in the trace does not
+    /// contain: all of it with a pacer, none of it (1) with a page clock. `None` if the work of
+    /// threads was not sampled.
+    pub fn rate_beside_cpu_time(&self) -> Option<f64> {
+        self.rate
     }
 
     /// Returns the CPU contention: the fraction of the main thread's runnable time, from 0 to 1, in

@@ -89,19 +89,20 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
 }
 
 /// Returns the tasks whose reflows together take long on a CPU without slowdown: by the thread's
-/// CPU time where a pacer slowed the page down, otherwise by the duration divided by the slowdown
-/// rate.
+/// CPU time where its work was sampled, otherwise by the duration.
 fn long_tasks(facts: &Facts, reflows: &[ForcedReflow]) -> HashSet<usize> {
-    let is_paced = facts
-        .get::<Processor>()
-        .is_ok_and(|processor| processor.is_paced());
+    let sampled = facts.get::<Processor>().ok();
+    let sampled = sampled.and_then(|processor| processor.rate_beside_cpu_time());
     let slowed_by = facts
         .get::<Conditions>()
         .map_or(1.0, |conditions| conditions.cpu.rate);
     let mut work_us: HashMap<usize, f64> = HashMap::new();
     for reflow in reflows {
-        let cpu_us = reflow.cpu_us.filter(|_| is_paced);
-        *work_us.entry(reflow.task).or_default() += cpu_us.unwrap_or(reflow.dur_us / slowed_by);
+        let on_device_us = match (reflow.cpu_us, sampled) {
+            (Some(cpu_us), Some(rate)) => cpu_us * rate,
+            _ => reflow.dur_us,
+        };
+        *work_us.entry(reflow.task).or_default() += on_device_us / slowed_by;
     }
     let long = work_us.into_iter().filter(|(_, us)| *us >= LONG_US);
     long.map(|(task, _)| task).collect()
@@ -183,6 +184,19 @@ mod tests {
         };
         assert_eq!(forced(29).verdict, Verdict::Pass);
         assert_eq!(forced(30).verdict, Verdict::Fail);
+    }
+
+    #[test]
+    fn processor_time_on_a_page_clock_contains_the_slowdown() {
+        let forced = |cpu_ms| {
+            PageLoad::new()
+                .slowed_by(4.0)
+                .with_page_clock()
+                .forced_layout_of(500, 400, cpu_ms, "https://a.test/a.js")
+                .judge(CHECK)
+        };
+        assert_eq!(forced(119).verdict, Verdict::Pass);
+        assert_eq!(forced(120).verdict, Verdict::Fail);
     }
 
     #[test]

@@ -19,7 +19,8 @@ pub(super) struct PageLoad {
     scripts: Vec<String>,
     candidates: i64,
     slowed_by: f64,
-    is_paced: bool,
+    /// The rate in the scheduler samples, if the work of threads was sampled.
+    sampled_rate: Option<f64>,
     /// Scheduler samples of the main thread: time, CPU time and time spent waiting for a core, in
     /// milliseconds.
     samples: Vec<[i64; 3]>,
@@ -38,7 +39,7 @@ impl PageLoad {
             scripts: Vec::new(),
             candidates: 0,
             slowed_by: 1.0,
-            is_paced: false,
+            sampled_rate: None,
             samples: Vec::new(),
         };
         page.event(
@@ -281,7 +282,13 @@ impl PageLoad {
 
     /// Makes the slowdown one by Plumbline's pacer.
     pub(super) fn paced(mut self) -> Self {
-        self.is_paced = true;
+        self.sampled_rate = Some(self.slowed_by);
+        self
+    }
+
+    /// Makes the slowdown one by a page clock.
+    pub(super) fn with_page_clock(mut self) -> Self {
+        self.sampled_rate = Some(1.0);
         self
     }
 
@@ -298,22 +305,21 @@ impl PageLoad {
         self
     }
 
-    /// Returns the scheduler artifact as the visit writes it; a pacer's samples have two more
+    /// Returns the scheduler artifact as the visit writes it; samples of work have two more
     /// counters.
     fn scheduler(&self) -> Value {
         let samples: Vec<Value> = self
             .samples
             .iter()
             .map(|[ms, ran_ms, waited_ms]| {
-                if self.is_paced {
+                if self.sampled_rate.is_some() {
                     json!([at(*ms), ran_ms * 1000, waited_ms * 1000, ran_ms * 1000, 0])
                 } else {
                     json!([at(*ms), ran_ms * 1000, waited_ms * 1000])
                 }
             })
             .collect();
-        let rate = self.is_paced.then_some(self.slowed_by);
-        json!({"rate": rate, "threads": [{"processId": PROCESS, "samples": samples}]})
+        json!({"rate": self.sampled_rate, "threads": [{"processId": PROCESS, "samples": samples}]})
     }
 
     pub(super) fn judge(self, check: Check) -> Outcome {
@@ -331,7 +337,7 @@ impl PageLoad {
             let elements = Value::Array(self.elements).to_string();
             visit = visit.with("trace-elements", &elements);
         }
-        if self.is_paced || !self.samples.is_empty() {
+        if self.sampled_rate.is_some() || !self.samples.is_empty() {
             visit = visit.with("scheduler", &scheduler.to_string());
         }
         visit.with("conditions", &conditions.to_string())
