@@ -161,7 +161,7 @@ fn respond(mut stream: TcpStream, shared: &Shared, behaviour: &Behaviour) -> Opt
 }
 
 /// Returns a JSON response.
-pub fn json_response(status: u16, body: &Value) -> Reply {
+fn json_response(status: u16, body: &Value) -> Reply {
     Reply::Response {
         status,
         headers: "",

@@ -111,16 +111,15 @@ pub fn credits(data: &Path, key: &str) -> i64 {
     line.split_whitespace().nth(3).unwrap().parse().unwrap()
 }
 
-/// Polls the status until the audit is completed.
+/// Waits until the audit is completed, and returns its status.
 pub fn completed(client: &Client, tracking_id: &str) -> Value {
     let deadline = Instant::now() + Duration::from_secs(180);
     loop {
-        let response = client.get(&format!("/v1/audit/status/{tracking_id}"));
+        let response = client.get(&format!("/v1/audit/status/{tracking_id}?wait=20"));
         assert_eq!(response.status, 200, "{response:?}");
         if response.json["data"]["status"] == "completed" {
             return response.json["data"].clone();
         }
         assert!(Instant::now() < deadline, "not completed: {response:?}");
-        std::thread::sleep(Duration::from_millis(100));
     }
 }
