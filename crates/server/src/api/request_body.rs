@@ -165,6 +165,12 @@ impl AuditRequest {
         self
     }
 
+    /// Returns the request of visits that are prepared as these options say.
+    pub(crate) fn prepared_by(mut self, preparing: RequestedOptions) -> Self {
+        self.options = self.options.prepared_by(preparing);
+        self
+    }
+
     /// Returns the request of a comparison with a second page.
     pub(crate) fn compared_with(self, second_url: String) -> ComparisonRequest {
         StartBody {

@@ -5,7 +5,7 @@ use plumbline_seam::{
     VisitState, is_name, without_value,
 };
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::request_body::text;
 use crate::errors::{Failure, InvalidValue};
@@ -51,6 +51,53 @@ impl From<VisitOptions> for RequestedOptions {
             view: serde_json::to_value(&options.view).ok(),
             session: options.session.map(|session| session.name),
             interactions: Some(options.interactions.number().into()),
+        }
+    }
+}
+
+/// The members of the text that describes how a visit is prepared.
+const PREPARING: [&str; 3] = ["state", "expect", "steps"];
+
+impl RequestedOptions {
+    /// Reads how a visit is prepared from JSON that somebody has typed: an object with the members
+    /// that bodies have for it, a list of steps, or a recording. An empty text prepares nothing.
+    pub(crate) fn preparing(text: &str) -> Result<Self, Failure> {
+        let invalid = |reason: String| Failure::InvalidState(InvalidValue::new("state", reason));
+        if text.trim().is_empty() {
+            return Ok(Self::default());
+        }
+        let value: Value = serde_json::from_str(text).map_err(|error| {
+            invalid(format!(
+                "It is not JSON: {}",
+                without_value(&error.to_string())
+            ))
+        })?;
+        let is_recording = value.get("title").is_some() && value.get("steps").is_some();
+        let value = if is_recording || value.is_array() {
+            json!({ "steps": value })
+        } else {
+            value
+        };
+        let Some(members) = value.as_object() else {
+            return Err(invalid("It is neither an object nor a list.".to_owned()));
+        };
+        if members
+            .keys()
+            .any(|name| !PREPARING.contains(&name.as_str()))
+        {
+            let names = PREPARING.join(", ");
+            return Err(invalid(format!("Its members are {names}.")));
+        }
+        serde_json::from_value(value).map_err(|error| invalid(without_value(&error.to_string())))
+    }
+
+    /// Returns these options of a visit that is prepared as others say.
+    pub(crate) fn prepared_by(self, preparing: Self) -> Self {
+        Self {
+            state: preparing.state,
+            expect: preparing.expect,
+            steps: preparing.steps,
+            ..self
         }
     }
 }

@@ -15,9 +15,9 @@ use crate::{errors::Failure, state::SharedState};
 /// The fields of a form that was sent from a page of this service.
 pub(crate) struct Form(HashMap<String, String>);
 
-/// The largest form. A URL may have 2,048 characters, each of which may be three bytes and three
+/// The largest form: a state as large as the body of a start may be, of characters that are three
 /// times as long when escaped.
-const MAX_BYTES: usize = 32 * 1024;
+const MAX_BYTES: usize = 192 * 1024;
 
 impl Form {
     /// Removes and returns a field; an absent field is empty.

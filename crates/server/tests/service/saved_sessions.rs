@@ -2,9 +2,11 @@
 
 use plumbline_store::SecretStore;
 use serde_json::{Value, json};
+use url::form_urlencoded;
 
 use crate::agent::Agent;
 use crate::rig::{HttpRequest, Reply, Rig, get, order, post, put, start};
+use crate::visitor::{form, sign_in};
 
 fn definition() -> Value {
     json!({
@@ -214,4 +216,83 @@ async fn an_audit_whose_session_was_deleted_must_be_failed_by_the_agent() {
     let job = lease(&rig, &agent, true).await;
     let reason = job["preconditionFailure"].as_str().unwrap();
     assert!(reason.contains("no session with the name `shop`"), "{job}");
+}
+
+const ORDER: &str = "url=https://example.com/&device=mobile&network=cable&location=eu";
+
+/// Returns the fields of the form with a text about what to do before the visit.
+fn fields(session: &str, preparing: &str) -> String {
+    let preparing: String = form_urlencoded::byte_serialize(preparing.as_bytes()).collect();
+    format!("{ORDER}&session={session}&preparing={preparing}")
+}
+
+#[tokio::test]
+async fn the_form_signs_in_performs_steps_and_expects_something() {
+    let rig = Rig::with_pages().await;
+    let agent = Agent::new(&rig, "agent", "eu").await;
+    let cookie = sign_in(&rig, &rig.key).await;
+    let page = rig.browse(&get("/").header("Cookie", &cookie)).await;
+    assert!(!page.text().contains("name=\"session\""));
+    with_session(&rig).await;
+    let page = rig.browse(&get("/").header("Cookie", &cookie)).await;
+    assert!(
+        page.text().contains("<option>shop</option>"),
+        "{}",
+        page.text()
+    );
+
+    let preparing = json!({
+        "steps": [{ "type": "click", "selector": "#menu" }], "expect": { "text": "Hello" },
+        "state": { "blockedHosts": ["ads.example"] },
+    });
+    let fields = fields("shop", &preparing.to_string());
+    let started = form("/audits", &fields).header("Cookie", &cookie);
+    assert_eq!(rig.browse(&started).await.status, 303);
+    let job = lease(&rig, &agent, true).await;
+    let options = &job["options"];
+    assert_eq!(options["session"]["name"], "shop", "{job}");
+    assert_eq!(options["steps"][0]["selectors"], json!([["#menu"]]));
+    assert_eq!(options["expect"], preparing["expect"]);
+    assert_eq!(options["state"], preparing["state"]);
+}
+
+#[tokio::test]
+async fn a_recording_is_accepted_by_the_form_and_a_wrong_text_is_explained_and_kept() {
+    let rig = Rig::with_pages().await;
+    let agent = Agent::new(&rig, "agent", "eu").await;
+    let cookie = sign_in(&rig, &rig.key).await;
+    let send = async |preparing: &str| {
+        let fields = fields("", preparing);
+        rig.browse(&form("/audits", &fields).header("Cookie", &cookie))
+            .await
+    };
+    for steps in [
+        r##"{ "title": "t", "steps": [{ "type": "click", "selectors": [["#menu"]] }] }"##,
+        r##"[{ "type": "click", "selector": "#menu" }]"##,
+    ] {
+        assert_eq!(send(steps).await.status, 303, "{steps}");
+        let job = lease(&rig, &agent, true).await;
+        assert_eq!(job["options"]["steps"][0]["type"], "click", "{job}");
+    }
+    for (preparing, reason) in [
+        ("{ \"steps\": [", "It is not JSON"),
+        ("3", "neither an object nor a list"),
+        (
+            "{ \"cookies\": [] }",
+            "Its members are state, expect, steps.",
+        ),
+        ("{ \"steps\": [{ \"type\": \"fly\" }] }", "`steps`"),
+        ("{ \"state\": { \"cookies\": 3 } }", "`state`"),
+        ("{ \"expect\": null }", "`expect`"),
+    ] {
+        let page = send(preparing).await;
+        assert_eq!(page.status, 406, "{preparing}");
+        let text = page.text().replace("&#96;", "`").replace("&#34;", "\"");
+        assert!(text.contains(reason), "{preparing}: {text}");
+        assert!(text.contains(preparing), "{preparing}: {text}");
+    }
+    assert_eq!(rig.credits().await, 98);
+    let unknown = form("/audits", &fields("none", "")).header("Cookie", &cookie);
+    let page = rig.browse(&unknown).await;
+    assert!(page.text().contains("There is no session with this name."));
 }

@@ -1,6 +1,6 @@
 //! The start page.
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use askama::Template;
 use axum::{
@@ -9,7 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use plumbline_catalog::{Catalog, FormFactor, NetworkKind};
-use plumbline_seam::{Consent, Interactions, Order, View, VisitOptions, with_scheme};
+use plumbline_seam::{Consent, Interactions, Order, SessionUse, View, VisitOptions, with_scheme};
 
 use super::audit_list::{AuditRow, PastAudit, audit_rows};
 use super::cookies::Cookies;
@@ -20,6 +20,7 @@ use super::session::{Visitor, see_other, with_status_of};
 use super::{page_rate, sign_in};
 use crate::{
     api::request_body::{AuditRequest, MAX_RUNS},
+    api::visit_options::RequestedOptions,
     auth::Starter,
     errors::Failure,
     request_context::RequestContext,
@@ -42,8 +43,10 @@ struct StartPage {
     credits: i64,
     /// Recent audits, newest first.
     past: Vec<AuditRow>,
+    /// The names of the saved sessions of the account.
+    sessions: Vec<String>,
     /// The error of the last attempt to start an audit.
-    problem: Option<&'static str>,
+    problem: Option<Cow<'static, str>>,
 }
 
 /// The values of the form.
@@ -63,7 +66,23 @@ struct StartForm {
     is_repeat_view: bool,
     /// Whether inputs are made on the page after its visits.
     interactions: bool,
+    /// The name of the session to sign in with; empty for none.
+    session: String,
+    /// The state, the steps and the expectation of the visit in JSON, as they were typed.
+    preparing: String,
 }
+
+impl StartForm {
+    /// Returns whether something is done before the visit.
+    fn is_prepared(&self) -> bool {
+        !self.session.is_empty() || !self.preparing.is_empty()
+    }
+}
+
+/// An example of what to do before a visit.
+const EXAMPLE: &str = r##"{ "steps": [{ "type": "goto", "url": "/login" }, …],
+  "expect": { "selector": "#account" },
+  "state": { "cookies": [{ "name": "consent", "value": "all" }] } }"##;
 
 /// Choices of a list that are shown under one heading.
 struct ChoiceGroup<'a> {
@@ -145,8 +164,9 @@ async fn render(
     service: &SharedState,
     visitor: &Visitor,
     form: StartForm,
-    problem: Option<&'static str>,
+    problem: Option<Cow<'static, str>>,
 ) -> Result<Response, Failure> {
+    let sessions = session_names(service, &visitor.account_id).await?;
     let store = &page_parts(service)?.store;
     let recent = store.recent(&visitor.account_id, None, MAX_RECENT).await?;
     let past: Vec<_> = recent.into_iter().map(PastAudit::from).collect();
@@ -156,10 +176,20 @@ async fn render(
         form,
         credits: visitor.credits,
         past: audit_rows(&past),
+        sessions,
         problem,
     };
     let page = service.render_pool.page(move || page_frame.render(&page));
     Ok(page.await?.into_response())
+}
+
+/// Returns the names of the saved sessions of an account.
+async fn session_names(service: &SharedState, account_id: &str) -> Result<Vec<String>, Failure> {
+    let Some(vault) = &service.app.vault else {
+        return Ok(Vec::new());
+    };
+    let sessions = vault.sessions(account_id).await?;
+    Ok(sessions.into_iter().map(|session| session.name).collect())
 }
 
 /// Returns the device, network and location of the query, and the last choice where the query names
@@ -188,6 +218,7 @@ fn prefilled(
         form.consent = Consent::from_name(&consent).unwrap_or_default();
     }
     form.is_repeat_view = query(parts, "view")?.is_some_and(|value| value == "repeat");
+    form.session = query(parts, "session")?.unwrap_or_default();
     Ok(form)
 }
 
@@ -211,6 +242,8 @@ fn last_choice(service: &SharedState, headers: &HeaderMap) -> StartForm {
         consent: Consent::None,
         is_repeat_view: false,
         interactions: false,
+        session: String::new(),
+        preparing: String::new(),
     }
 }
 
@@ -232,6 +265,8 @@ pub(crate) async fn start(
         consent: Consent::from_name(&fields.take("consent")).unwrap_or_default(),
         is_repeat_view: fields.take("view") == "repeat",
         interactions: fields.take("interactions") == "true",
+        session: fields.take("session"),
+        preparing: fields.take("preparing"),
     };
     if let Some(preset) = service.app.catalog.preset(&fields.take("preset")) {
         form.device = preset.device.to_owned();
@@ -286,9 +321,14 @@ async fn accept(
             } else {
                 Interactions::default()
             },
+            session: (!form.session.is_empty()).then(|| SessionUse {
+                name: form.session.clone(),
+                sign_in: None,
+            }),
             ..VisitOptions::default()
         },
     });
+    let request = request.prepared_by(RequestedOptions::preparing(&form.preparing)?);
     // A form without the field is one of an earlier version; another text is an invalid number.
     let runs = match form.runs.trim() {
         "" => 1,
@@ -318,8 +358,20 @@ fn completed_url(text: &str) -> String {
     }
 }
 
-fn problem_text(failure: &Failure) -> &'static str {
-    match failure {
+fn problem_text(failure: &Failure) -> Cow<'static, str> {
+    let text = match failure {
+        Failure::InvalidState(value)
+        | Failure::InvalidExpectation(value)
+        | Failure::InvalidSteps(value) => {
+            let field = value.field;
+            return format!(
+                "The text about what to do before the visit, `{field}`: {}",
+                value.reason
+            )
+            .into();
+        }
+        Failure::UnknownSession(_) => "There is no session with this name.",
+        Failure::UnknownSecret(_) => "A secret that is used has not been stored.",
         Failure::InvalidUrl(_) => {
             "This URL cannot be audited. Enter the public http or https URL of a page."
         }
@@ -336,7 +388,8 @@ fn problem_text(failure: &Failure) -> &'static str {
             "You have no credits left. Ask the operator of this service for more."
         }
         _ => "Enter a URL, and choose a device, a network and a location.",
-    }
+    };
+    text.into()
 }
 
 #[cfg(test)]
@@ -382,10 +435,13 @@ mod tests {
                 consent: Consent::None,
                 is_repeat_view: false,
                 interactions: true,
+                session: EVIL.to_owned(),
+                preparing: EVIL.to_owned(),
             },
             credits: 1,
             past: audit_rows(&[past]),
-            problem: Some(EVIL),
+            sessions: vec![EVIL.to_owned()],
+            problem: Some(EVIL.into()),
         });
     }
 }
