@@ -366,10 +366,12 @@ static int poll_for(struct pollfd *fds, nfds_t count, int64_t timeout_ns, const 
         if (result < 0 && errno == EINTR && real_wait(deadline) == 0) result = 0;
     }
     if (result == 0) {
-        // The time has come. What happened in the last moment counts.
+        // The time has come. What happened in the last moment counts, but not another interruption.
         t = timespec_of(0);
-        errno = saved;
-        result = real_ppoll(fds, count, &t, mask);
+        do {
+            errno = saved;
+            result = real_ppoll(fds, count, &t, mask);
+        } while (result < 0 && errno == EINTR);
     }
     end_wait();
     return result;
@@ -399,7 +401,12 @@ static int epoll_for(int fd, struct epoll_event *events, int count, int64_t time
         struct pollfd self = {.fd = fd, .events = POLLIN};
         if (poll_for(&self, 1, timeout_ns, mask) < 0) return -1;
     }
-    return real_epoll(fd, events, count, 0, mask);
+    int result, saved = errno;
+    do {
+        errno = saved;
+        result = real_epoll(fd, events, count, 0, mask);
+    } while (result < 0 && errno == EINTR);
+    return result;
 }
 
 EXPORT int epoll_wait(int fd, struct epoll_event *events, int count, int timeout_ms) {

@@ -23,6 +23,10 @@ pub struct ThreadActivity {
 /// Fraction of a period from which the main thread of a page counts as busy.
 const BUSY_FRACTION: f64 = 0.05;
 
+/// The smallest rate. A clock that stands still would give the same time to events that follow each
+/// other, and readers of a trace would not know their order.
+const MIN_RATE: f64 = 0.01;
+
 /// The largest rate relative to that of a page, at which a clock that is behind catches up.
 const MAX_RATE_FACTOR: f64 = 2.0;
 
@@ -93,7 +97,9 @@ impl RateControl {
             other_rate
         };
         let correction = self.ahead_s / self.period.as_secs_f64();
-        (expected - correction).clamp(0.0, MAX_RATE_FACTOR * page_rate)
+        (expected - correction)
+            .min(MAX_RATE_FACTOR * page_rate)
+            .max(MIN_RATE)
     }
 
     /// Forgets that the clock is ahead or behind: it has passed that time otherwise.
@@ -228,7 +234,7 @@ mod tests {
                 ..IDLE
             };
             rate = control.next_rate(activity, rate, 1.0);
-            assert!((0.0..=6.0).contains(&rate), "{rate}");
+            assert!((MIN_RATE..=6.0).contains(&rate), "{rate}");
         }
     }
 
@@ -239,7 +245,7 @@ mod tests {
             main_waited: ms(2),
             ..IDLE
         };
-        assert_eq!(control.next_rate(activity, 3.0, 1.0), 0.0);
+        assert_eq!(control.next_rate(activity, 3.0, 1.0), MIN_RATE);
         control.clear_debt();
         assert_eq!(control.next_rate(BUSY, 3.0, 1.0), 3.0);
     }
