@@ -15,9 +15,9 @@ use crate::{errors::Failure, state::SharedState};
 /// The fields of a form that was sent from a page of this service.
 pub(crate) struct Form(HashMap<String, String>);
 
-/// The largest form: a state as large as the body of a start may be, of characters that are three
-/// times as long when escaped.
-const MAX_BYTES: usize = 192 * 1024;
+/// The largest form, as large as the body of a start. Forms are also accepted from visitors who
+/// have not signed in.
+const MAX_BYTES: usize = 64 * 1024;
 
 impl Form {
     /// Removes and returns a field; an absent field is empty.
