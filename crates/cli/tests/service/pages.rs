@@ -15,6 +15,10 @@ const RICH: &str = "<!doctype html><html><title>Several requests</title>\
     <p style='height:2500px'>A long way down.</p>\
     <a href=/ style='display:block;background:#f0f;width:300px;height:100px'></a>";
 
+/// A page whose first paint waits for four stylesheets, one after the other.
+const STYLESHEETS: &str = "<!doctype html><html lang=en><title>Stylesheets</title>\
+    <link rel=stylesheet href=1.css><h1>Hello</h1><p>Some words to paint.</p>";
+
 /// A page that changes after the last screenshot that Chromium records.
 const ANIMATED: &str = include_str!(concat!(
     env!("CARGO_MANIFEST_DIR"),
@@ -65,6 +69,10 @@ fn respond(mut stream: TcpStream, ready: &dyn Fn(&str)) -> Option<()> {
         "/" => ("200 OK", "text/html", PAGE),
         "/animated" => ("200 OK", "text/html", ANIMATED),
         "/rich" => ("200 OK", "text/html", RICH),
+        "/stylesheets" => ("200 OK", "text/html", STYLESHEETS),
+        "/1.css" => ("200 OK", "text/css", "@import '2.css';"),
+        "/2.css" => ("200 OK", "text/css", "@import '3.css';"),
+        "/3.css" => ("200 OK", "text/css", "@import 'style.css';"),
         "/style.css" => ("200 OK", "text/css", "body { font: 20px sans-serif }"),
         "/script.js" => ("200 OK", "text/javascript", "document.title += '!'"),
         _ => ("404 Not Found", "text/html", ""),
