@@ -258,7 +258,7 @@ pub fn launch_options(args: BrowserArgs) -> LaunchOptions {
         memory_bytes: args
             .browser_memory
             .map_or(DEFAULT_MEMORY_BYTES, |mib| u64::from(mib) << 20),
-        page_clock: args.page_clock,
+        page_clock: !args.no_page_clock,
         ..LaunchOptions::default()
     }
 }

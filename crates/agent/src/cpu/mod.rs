@@ -110,9 +110,11 @@ impl Cpu {
     /// same.
     pub fn stored_calibration(&self) -> Option<Calibration> {
         self.read_cache_file().filter(|calibration| {
-            calibration.executable == self.launcher.executable_id()
-                && (calibration.method == ThrottleMethod::ByClock)
-                    == self.launcher.uses_page_clocks()
+            // A browser that does not see its clock has another method than the one that was asked
+            // for.
+            let is_possible =
+                calibration.method != ThrottleMethod::ByClock || self.launcher.uses_page_clocks();
+            calibration.executable == self.launcher.executable_id() && is_possible
         })
     }
 

@@ -107,10 +107,10 @@ pub struct BrowserArgs {
     /// 2048]
     #[arg(long, env = "PLUMBLINE_BROWSER_MEMORY", value_name = "MIB", value_parser = clap::value_parser!(u32).range(256..))]
     pub browser_memory: Option<u32>,
-    /// Emulate processors by a faster or slower clock instead of slowing pages down; faster, for
-    /// all devices, and experimental
-    #[arg(long, env = "PLUMBLINE_PAGE_CLOCK")]
-    pub page_clock: bool,
+    /// Slow pages down instead of letting the clock of their browser run faster: audits take
+    /// longer, and devices that are faster than this machine cannot be emulated
+    #[arg(long, env = "PLUMBLINE_NO_PAGE_CLOCK")]
+    pub no_page_clock: bool,
 }
 
 #[derive(Debug, Clone, clap::Args)]

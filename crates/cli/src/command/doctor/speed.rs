@@ -69,8 +69,8 @@ fn devices(calibration: &Calibration, catalog: &Catalog) -> Finding {
             all.len(),
             faster.join(", ")
         ),
-        "use a faster machine, or --page-clock (experimental); reports say where a device was too \
-         fast",
+        "use a faster machine, or page clocks, which need a Chromium that is linked dynamically; \
+         reports say where a device was too fast",
     )
 }
 
