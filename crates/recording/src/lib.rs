@@ -1,0 +1,19 @@
+//! The traffic of a visit, kept so that it can be replayed without its servers.
+//!
+//! A [`Recording`] is plain data: which servers were connected to, and every request with its
+//! response, as long after the request as it came. It is made and replayed elsewhere.
+#![cfg_attr(
+    not(test),
+    warn(
+        clippy::disallowed_macros,
+        clippy::disallowed_methods,
+        clippy::disallowed_types
+    )
+)]
+
+mod recording;
+
+pub use recording::{
+    BodyChunk, ConnectFailure, ConnectResult, Endpoint, Header, Protocol, RecordedEndpoint,
+    RecordedExchange, RecordedResponse, Recording,
+};
