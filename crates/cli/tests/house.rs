@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The dependencies between crates, as in the table of ARCHITECTURE.md.
-const DEPENDENCIES: [(&str, &[&str]); 21] = [
+const DEPENDENCIES: [(&str, &[&str]); 22] = [
     ("catalog", &[]),
     ("bundle", &[]),
+    ("recording", &["bundle"]),
     ("trace", &[]),
     ("vendored", &[]),
     ("source", &[]),
@@ -61,8 +62,17 @@ const DEPENDENCIES: [(&str, &[&str]); 21] = [
 ];
 
 /// The crates without IO, clocks and randomness.
-const PURE: [&str; 9] = [
-    "catalog", "bundle", "model", "vendored", "source", "trace", "engine", "report", "seam",
+const PURE: [&str; 10] = [
+    "catalog",
+    "bundle",
+    "recording",
+    "model",
+    "vendored",
+    "source",
+    "trace",
+    "engine",
+    "report",
+    "seam",
 ];
 
 /// Names that pure crates may use in tests only.

@@ -11,9 +11,15 @@
     )
 )]
 
+mod container;
 mod recording;
+#[cfg(test)]
+mod testing;
+mod validity;
 
+pub use container::RecordingError;
 pub use recording::{
-    BodyChunk, ConnectFailure, ConnectResult, Endpoint, Header, Protocol, RecordedEndpoint,
-    RecordedExchange, RecordedResponse, Recording,
+    BodyChunk, ConnectFailure, ConnectResult, Endpoint, Handling, Header, Protocol,
+    RecordedEndpoint, RecordedExchange, RecordedResponse, Recording,
 };
+pub use validity::{InvalidRecording, MAX_BODY_BYTES, MAX_EXCHANGES};

@@ -74,6 +74,9 @@ pub enum ConnectResult {
         tls_ms: f64,
     },
     Failed(ConnectFailure),
+    /// The server never answers, neither the connection nor what is sent. Only experiments make
+    /// such servers.
+    Silent,
 }
 
 /// The reason why a server could not be connected to.
@@ -117,12 +120,32 @@ pub struct RecordedExchange {
     pub started_ms: f64,
     /// The response; `None` if the connection ended without one.
     pub response: Option<RecordedResponse>,
+    #[serde(default, skip_serializing_if = "Handling::is_answered")]
+    pub handling: Handling,
 }
 
 impl RecordedExchange {
     /// Returns the URL of the request.
     pub fn url(&self) -> String {
         format!("{}{}", self.endpoint, self.path)
+    }
+}
+
+/// The treatment of a request in a replay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Handling {
+    /// The request is answered as it was recorded.
+    #[default]
+    Answered,
+    /// The request fails at once, without a response. Only experiments block requests.
+    Blocked,
+}
+
+impl Handling {
+    /// Returns true if the request is answered as it was recorded.
+    pub fn is_answered(&self) -> bool {
+        *self == Self::Answered
     }
 }
 
