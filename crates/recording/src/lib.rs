@@ -12,12 +12,14 @@
 )]
 
 mod container;
+mod matching;
 mod recording;
 #[cfg(test)]
 mod testing;
 mod validity;
 
 pub use container::RecordingError;
+pub use matching::{Match, MatchKind, Matcher};
 pub use recording::{
     BodyChunk, ConnectFailure, ConnectResult, Endpoint, Handling, Header, Protocol,
     RecordedEndpoint, RecordedExchange, RecordedResponse, Recording,
