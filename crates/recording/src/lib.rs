@@ -11,14 +11,22 @@
     )
 )]
 
+mod address;
+mod body;
+mod change;
 mod container;
+mod html;
+mod integrity;
 mod matching;
 mod recording;
 #[cfg(test)]
 mod testing;
 mod validity;
 
+pub use body::BodyError;
+pub use change::{Change, ChangeError, ChangeProblem, Changed, Effect, Pattern};
 pub use container::RecordingError;
+pub use html::SelectorError;
 pub use matching::{Match, MatchKind, Matcher};
 pub use recording::{
     BodyChunk, ConnectFailure, ConnectResult, Endpoint, Handling, Header, Protocol,

@@ -1,0 +1,121 @@
+//! Changes of whether, when and how requests are answered.
+
+use super::editor::Editor;
+use super::pattern::host_matches;
+use super::{ChangeProblem, Effect, Pattern};
+use crate::{ConnectFailure, ConnectResult, Endpoint, Handling, Protocol, RecordedEndpoint};
+
+/// The longest delay: ten minutes, longer than a visit.
+const MAX_DELAY_MS: f64 = 600_000.0;
+
+impl Editor {
+    /// Blocks requests. A server of which all requests are blocked refuses connections, so that
+    /// those that a page makes in advance, and requests that differ from the recorded ones, fail as
+    /// well.
+    pub fn block(&mut self, pattern: &Pattern) -> Result<Effect, ChangeProblem> {
+        let indexes = self.selected(pattern)?;
+        for index in &indexes {
+            self.recording.exchanges[*index].handling = Handling::Blocked;
+        }
+        let mut endpoints = 0;
+        let exchanges = &self.recording.exchanges;
+        for recorded in &mut self.recording.endpoints {
+            let mut own = exchanges
+                .iter()
+                .filter(|it| it.endpoint == recorded.endpoint)
+                .peekable();
+            let is_blocked = own.peek().is_some() && own.all(|it| !it.handling.is_answered());
+            if is_blocked && matches!(recorded.result, ConnectResult::Connected { .. }) {
+                recorded.result = ConnectResult::Failed(ConnectFailure::Refused);
+                endpoints += 1;
+            }
+        }
+        Ok(Effect {
+            exchanges: indexes.len(),
+            endpoints,
+            notes: Vec::new(),
+        })
+    }
+
+    /// Makes servers silent.
+    pub fn blackhole(&mut self, host: &str) -> Result<Effect, ChangeProblem> {
+        if host.is_empty() {
+            return Err(ChangeProblem::EmptyPattern);
+        }
+        let exchanges = self.recording.exchanges.iter();
+        let exchanges = exchanges.filter(|it| host_matches(host, &it.endpoint.host));
+        let exchanges = exchanges.count();
+        let endpoints = self.change_endpoints(host, |recorded| {
+            recorded.result = ConnectResult::Silent;
+            true
+        });
+        Ok(Effect {
+            exchanges,
+            endpoints,
+            notes: Vec::new(),
+        })
+    }
+
+    /// Delays responses.
+    pub fn delay(&mut self, pattern: &Pattern, ms: f64) -> Result<Effect, ChangeProblem> {
+        if !(0.0..=MAX_DELAY_MS).contains(&ms) {
+            return Err(ChangeProblem::Delay { max: MAX_DELAY_MS });
+        }
+        let indexes = self.selected(pattern)?;
+        Ok(self.change_responses(&indexes, |response| {
+            response.wait_ms += ms;
+            ms > 0.0
+        }))
+    }
+
+    /// Sets the protocol of servers that were connected to.
+    pub fn set_protocol(
+        &mut self,
+        host: Option<&str>,
+        new_protocol: Protocol,
+    ) -> Result<Effect, ChangeProblem> {
+        let mut changed: Vec<Endpoint> = Vec::new();
+        let mut notes = Vec::new();
+        self.change_endpoints(host.unwrap_or("*."), |recorded| {
+            let ConnectResult::Connected { protocol, .. } = &mut recorded.result else {
+                return false;
+            };
+            if *protocol == new_protocol {
+                return false;
+            }
+            if new_protocol == Protocol::Http2 && !recorded.endpoint.is_secure {
+                notes.push(format!(
+                    "{} keeps HTTP/1.1, since browsers use HTTP/2 only with TLS.",
+                    recorded.endpoint
+                ));
+                return false;
+            }
+            *protocol = new_protocol;
+            changed.push(recorded.endpoint.clone());
+            true
+        });
+        let exchanges = self.recording.exchanges.iter();
+        let exchanges = exchanges.filter(|it| changed.contains(&it.endpoint));
+        Ok(Effect {
+            exchanges: exchanges.count(),
+            endpoints: changed.len(),
+            notes,
+        })
+    }
+
+    /// Changes servers by their host and counts those for which `change` returns true. The host
+    /// `*.` stands for all.
+    fn change_endpoints(
+        &mut self,
+        host: &str,
+        mut change: impl FnMut(&mut RecordedEndpoint) -> bool,
+    ) -> usize {
+        let endpoints = self.recording.endpoints.iter_mut();
+        let endpoints =
+            endpoints.filter(|it| host == "*." || host_matches(host, &it.endpoint.host));
+        endpoints
+            .map(&mut change)
+            .filter(|changed| *changed)
+            .count()
+    }
+}

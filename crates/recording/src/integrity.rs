@@ -1,0 +1,65 @@
+//! Subresource integrity: browsers refuse a resource that differs from what its document expects.
+
+use std::collections::BTreeSet;
+
+use url::Url;
+
+use crate::html::{self, Edit, Tag};
+use crate::{RecordedExchange, Recording};
+
+impl Recording {
+    /// Removes the `integrity` attributes with which documents name resources that were changed.
+    pub(crate) fn drop_integrity(&mut self, edited_urls: &BTreeSet<String>) {
+        if edited_urls.is_empty() {
+            return;
+        }
+        let documents = self.exchanges.iter_mut().filter(|it| it.is_document());
+        for document in documents {
+            drop_from(document, edited_urls);
+        }
+    }
+}
+
+fn drop_from(document: &mut RecordedExchange, edited_urls: &BTreeSet<String>) {
+    let Ok(url) = Url::parse(&document.url()) else {
+        return;
+    };
+    let Some(response) = &mut document.response else {
+        return;
+    };
+    let Ok(content) = response.decoded_body() else {
+        return;
+    };
+    let tags = html::tags(&content);
+    let base = base_url(&tags, url);
+    let edits = tags.iter().filter_map(|tag| edit(tag, &base, edited_urls));
+    let edits: Vec<Edit> = edits.collect();
+    if !edits.is_empty() {
+        // A body that was decoded can be encoded.
+        let _ = response.set_decoded_body(&html::apply(&content, &edits));
+    }
+}
+
+/// Returns the URL to which the URLs of a document are relative.
+pub(crate) fn base_url(tags: &[Tag], document: Url) -> Url {
+    let element = tags.iter().find(|tag| tag.name == "base" && !tag.is_end);
+    let href = element.and_then(|tag| tag.value("href"));
+    href.and_then(|href| document.join(href).ok())
+        .unwrap_or(document)
+}
+
+/// Returns the edit that removes the attribute of an element, if it names an edited resource.
+fn edit(tag: &Tag, base: &Url, edited_urls: &BTreeSet<String>) -> Option<Edit> {
+    let integrity = tag.attribute("integrity")?;
+    let reference = match tag.name.as_str() {
+        "script" => tag.value("src"),
+        "link" => tag.value("href"),
+        _ => None,
+    };
+    let mut url = base.join(reference?.trim()).ok()?;
+    url.set_fragment(None);
+    edited_urls.contains(url.as_str()).then(|| Edit {
+        span: integrity.span.clone(),
+        text: String::new(),
+    })
+}
