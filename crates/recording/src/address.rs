@@ -34,6 +34,14 @@ impl Endpoint {
         let path = format!("{}{}", url.path(), query.unwrap_or_default());
         Some((endpoint, path))
     }
+
+    /// Returns the host as URLs and the header `host` contain it: with brackets around IPv6
+    /// addresses, and without a default port.
+    pub(crate) fn authority(&self) -> String {
+        let origin = self.to_string();
+        let start = self.scheme().len() + "://".len();
+        origin[start..].to_owned()
+    }
 }
 
 impl Recording {

@@ -19,6 +19,7 @@ mod html;
 mod integrity;
 mod matching;
 mod recording;
+mod redaction;
 #[cfg(test)]
 mod testing;
 mod validity;
@@ -32,4 +33,5 @@ pub use recording::{
     BodyChunk, ConnectFailure, ConnectResult, Endpoint, Handling, Header, Protocol,
     RecordedEndpoint, RecordedExchange, RecordedResponse, Recording,
 };
+pub use redaction::Redaction;
 pub use validity::{InvalidRecording, MAX_BODY_BYTES, MAX_EXCHANGES};

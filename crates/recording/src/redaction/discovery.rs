@@ -1,0 +1,182 @@
+//! Finds tokens that occur in paths and bodies without having been sent as headers.
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use regex::bytes::Regex;
+
+use super::{MIN_VALUE_BYTES, names, parameters};
+use crate::html;
+use crate::{RecordedExchange, RecordedResponse};
+
+/// JSON web tokens: three parts in Base64, of which the first begins with `{"`.
+static JSON_WEB_TOKEN: LazyLock<Regex> =
+    LazyLock::new(|| regex(r"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]{4,}"));
+
+/// Members of JSON or of objects in scripts: `"name": "value"`, also within a string.
+static MEMBER: LazyLock<Regex> = LazyLock::new(|| {
+    regex(r#"([A-Za-z0-9_.-]{3,60})\\?["']?\s*:\s*\\?["']([^"'\\\s<>]{8,4096})\\?["']"#)
+});
+
+/// Parameters of URLs.
+static PARAMETER: LazyLock<Regex> =
+    LazyLock::new(|| regex(r#"[?&#;]([A-Za-z0-9_.-]{3,60})=([^&#"'\\\s<>;)]{8,4096})"#));
+
+/// The length from which letters alone are a token rather than a word.
+const MIN_LETTERS: usize = 20;
+
+/// Attributes with the names of elements, and those with their values.
+const NAMES: [&str; 3] = ["name", "id", "property"];
+const VALUES: [&str; 2] = ["value", "content"];
+
+fn regex(pattern: &str) -> Regex {
+    Regex::new(&format!("(?-u){pattern}")).expect("the pattern is valid")
+}
+
+/// Adds the tokens in the path and in the body of an exchange.
+pub fn add_tokens(exchange: &RecordedExchange, values: &mut BTreeSet<String>) {
+    add_web_tokens(exchange.path.as_bytes(), values);
+    let Some(response) = &exchange.response else {
+        return;
+    };
+    let Some(kind) = Kind::of(response) else {
+        return;
+    };
+    let Ok(content) = response.decoded_body() else {
+        return;
+    };
+    add_web_tokens(&content, values);
+    for regex in [&MEMBER, &PARAMETER] {
+        for captures in regex.captures_iter(&content) {
+            let name = String::from_utf8_lossy(&captures[1]);
+            let value = String::from_utf8_lossy(&captures[2]);
+            if names::is_secret_member(&name) && kind.is_token(&value) {
+                parameters::remember(&value, values);
+            }
+        }
+    }
+    if kind == Kind::Markup {
+        add_attributes(&content, values);
+    }
+}
+
+fn add_web_tokens(content: &[u8], values: &mut BTreeSet<String>) {
+    for token in JSON_WEB_TOKEN.find_iter(content) {
+        let token = String::from_utf8_lossy(token.as_bytes()).into_owned();
+        values.insert(token);
+    }
+}
+
+/// Adds the values of elements such as `<meta name="csrf-token" content="…">`, and of attributes
+/// such as `data-token`.
+fn add_attributes(html: &[u8], values: &mut BTreeSet<String>) {
+    for tag in html::tags(html) {
+        let mut own_names = NAMES.iter().filter_map(|name| tag.value(name));
+        let is_secret = own_names.any(names::is_secret_member)
+            || tag
+                .value("type")
+                .is_some_and(|it| it.eq_ignore_ascii_case("password"));
+        for attribute in &tag.attributes {
+            let is_value = is_secret && VALUES.contains(&attribute.name.as_str());
+            let is_named =
+                attribute.name.starts_with("data-") && names::is_secret_member(&attribute.name);
+            if (is_value || is_named) && Kind::Markup.is_token(&attribute.value) {
+                parameters::remember(&attribute.value, values);
+            }
+        }
+    }
+}
+
+/// The kinds of texts in which tokens are searched for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Markup,
+    Data,
+    Script,
+}
+
+impl Kind {
+    fn of(response: &RecordedResponse) -> Option<Self> {
+        let media_type = response.media_type();
+        Some(match media_type.as_str() {
+            "text/html" | "application/xhtml+xml" => Self::Markup,
+            kind if kind.contains("javascript") || kind.contains("ecmascript") => Self::Script,
+            kind if kind.contains("json") || kind.contains("xml") => Self::Data,
+            "text/plain" | "text/x-component" | "application/x-www-form-urlencoded" => Self::Data,
+            _ => return None,
+        })
+    }
+
+    /// Returns whether a value with a telling name is a token rather than a word. Programs give
+    /// such names to words, too, for instance `{token: "function"}`, and without them they fail.
+    fn is_token(self, value: &str) -> bool {
+        let has_digit = value.bytes().any(|c| c.is_ascii_digit());
+        let has_sign = value.bytes().any(|c| !c.is_ascii_alphabetic());
+        let is_url = value.contains("://") || value.starts_with('/');
+        value.len() >= MIN_VALUE_BYTES
+            && !is_url
+            && match self {
+                Self::Script => has_digit,
+                Self::Markup | Self::Data => has_sign || value.len() >= MIN_LETTERS,
+            }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::exchange;
+
+    fn tokens(media_type: &str, body: &str) -> Vec<String> {
+        let mut values = BTreeSet::new();
+        add_tokens(&exchange("https://a.test/", media_type, body), &mut values);
+        values.into_iter().collect()
+    }
+
+    #[test]
+    fn tokens_are_found_by_the_names_of_members_parameters_and_elements() {
+        for (media_type, body) in [
+            ("application/json", r#"{"access_token": "canary-value"}"#),
+            (
+                "application/json",
+                r#"{"a":{"refreshToken":"canary-value","b":1}}"#,
+            ),
+            (
+                "application/json",
+                r#"{"state":"{\"apiKey\":\"canary-value\"}"}"#,
+            ),
+            ("text/html", "<script>x={csrfToken:'canary-value'}</script>"),
+            ("text/html", "<meta name=csrf-token content=canary-value>"),
+            (
+                "text/html",
+                "<input type=hidden name=authenticity_token value=canary-value>",
+            ),
+            ("text/html", "<input type=password value=canary-value>"),
+            ("text/html", "<div data-api-key='canary-value'>"),
+            ("text/html", "<a href='/a?b=1&access_token=canary-value#c'>"),
+            ("text/plain", "https://a.test/?id_token=canary-value"),
+        ] {
+            assert_eq!(tokens(media_type, body), ["canary-value"], "{body}");
+        }
+        let token = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl";
+        assert_eq!(tokens("text/javascript", &format!("f('{token}')")), [token]);
+    }
+
+    #[test]
+    fn words_of_programs_stay() {
+        for (media_type, body) in [
+            (
+                "text/javascript",
+                "{token: \"function\", tokenType: 'identifier'}",
+            ),
+            ("text/javascript", "{token:'keyword.operator'}"),
+            ("application/json", r#"{"token":"variable"}"#),
+            ("application/json", r#"{"key":"some-long-text-1"}"#),
+            ("application/json", r#"{"tokenUrl":"https://a.test/token"}"#),
+            ("text/css", ".token{content:'token: \"canary-value\"'}"),
+            ("image/png", "{\"token\":\"canary-value\"}"),
+        ] {
+            assert!(tokens(media_type, body).is_empty(), "{body}");
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Secrets in headers.
+
+use std::collections::BTreeSet;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use super::parameters::{self, remember};
+use super::{mask_of, names, percent};
+use crate::Header;
+
+/// The length from which a part of a cookie's value is a secret of its own.
+const MIN_PART_BYTES: usize = 16;
+
+/// Masks the secrets of headers and adds them to `values`.
+pub fn mask(headers: &mut [Header], values: &mut BTreeSet<String>) {
+    for (name, value) in headers {
+        *value = match name.as_str() {
+            "cookie" => masked_cookies(value, values),
+            "set-cookie" => masked_new_cookie(value, values),
+            "authorization" | "proxy-authorization" => masked_credentials(value, values),
+            _ if names::is_secret_header(name) => {
+                remember(value.trim(), values);
+                mask_of(value)
+            }
+            _ => parameters::masked(value, values),
+        };
+    }
+}
+
+/// Masks the values in `a=b; c=d`.
+fn masked_cookies(header: &str, values: &mut BTreeSet<String>) -> String {
+    let cookies = header
+        .split(';')
+        .map(|cookie| masked_cookie(cookie, values));
+    cookies.collect::<Vec<_>>().join(";")
+}
+
+/// Masks the value in `a=b; Path=/`, whose attributes stay.
+fn masked_new_cookie(header: &str, values: &mut BTreeSet<String>) -> String {
+    let (cookie, attributes) = header.split_at(header.find(';').unwrap_or(header.len()));
+    format!("{}{attributes}", masked_cookie(cookie, values))
+}
+
+/// Masks the value of a cookie. A cookie without a name is a value.
+fn masked_cookie(cookie: &str, values: &mut BTreeSet<String>) -> String {
+    let start = cookie.find('=').map_or(0, |position| position + 1);
+    let (name, value) = cookie.split_at(start);
+    let value_text = value.trim().trim_matches('"');
+    remember(value_text, values);
+    let decoded = percent::decode(value_text);
+    // A cookie with several values, such as JSON, may contain a token.
+    let parts = decoded.split(|c: char| !c.is_ascii_alphanumeric() && !"-_+/=".contains(c));
+    let is_token =
+        |part: &&str| part.len() >= MIN_PART_BYTES && part.bytes().any(|c| c.is_ascii_digit());
+    parts
+        .filter(is_token)
+        .for_each(|part| remember(part, values));
+    format!("{name}{}", mask_of(value))
+}
+
+/// Masks credentials, except the name of their scheme such as `Bearer`.
+fn masked_credentials(value: &str, values: &mut BTreeSet<String>) -> String {
+    let (scheme, credentials) = match value.split_once(' ') {
+        Some((scheme, credentials)) if scheme.bytes().all(|c| c.is_ascii_alphabetic()) => {
+            (format!("{scheme} "), credentials)
+        }
+        _ => (String::new(), value),
+    };
+    remember(credentials.trim(), values);
+    if scheme.eq_ignore_ascii_case("basic ")
+        && let Ok(pair) = STANDARD.decode(credentials.trim())
+    {
+        let pair = String::from_utf8_lossy(&pair).into_owned();
+        let (_, password) = pair.split_once(':').unwrap_or(("", &pair));
+        remember(password, values);
+    }
+    format!("{scheme}{}", mask_of(credentials))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    fn masked(name: &str, value: &str) -> (String, Vec<String>) {
+        let mut values = BTreeSet::new();
+        let mut headers = testing::headers(&[(name, value)]);
+        mask(&mut headers, &mut values);
+        (headers.remove(0).1, values.into_iter().collect())
+    }
+
+    #[test]
+    fn values_are_masked_and_names_stay() {
+        for (name, value, expected) in [
+            ("cookie", "a=secret; b=1", "a=xxxxxx; b=x"),
+            ("cookie", "secret", "xxxxxx"),
+            (
+                "set-cookie",
+                "a=b=c; Path=/; HttpOnly",
+                "a=xxx; Path=/; HttpOnly",
+            ),
+            ("set-cookie", "a=\"b\"", "a=xxx"),
+            ("authorization", "Bearer abc", "Bearer xxx"),
+            ("authorization", "abc", "xxx"),
+            ("x-api-key", "a b1 c", "xxxxxx"),
+            ("x-csrf-token", "abc", "xxx"),
+            ("location", "/a?code=abc&b=c", "/a?code=xxx&b=c"),
+            ("accept", "a; q=1", "a; q=1"),
+        ] {
+            assert_eq!(masked(name, value).0, expected, "{name}: {value}");
+        }
+    }
+
+    #[test]
+    fn passwords_and_tokens_within_values_are_remembered() {
+        let (_, values) = masked("authorization", "Basic dXNlcjpodW50ZXIy");
+        assert_eq!(values, ["dXNlcjpodW50ZXIy", "hunter2"]);
+        let (_, values) = masked("cookie", "a=%7B%22t%22%3A%220123456789abcdef%22%7D");
+        assert!(
+            values.contains(&"0123456789abcdef".to_owned()),
+            "{values:?}"
+        );
+    }
+}
