@@ -15,6 +15,7 @@ mod address;
 mod body;
 mod change;
 mod container;
+mod har;
 mod html;
 mod integrity;
 mod matching;
@@ -27,6 +28,7 @@ mod validity;
 pub use body::BodyError;
 pub use change::{Change, ChangeError, ChangeProblem, Changed, Effect, Pattern};
 pub use container::RecordingError;
+pub use har::HarError;
 pub use html::SelectorError;
 pub use matching::{Match, MatchKind, Matcher};
 pub use recording::{

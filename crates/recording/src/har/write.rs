@@ -1,0 +1,187 @@
+//! Writes recordings as HAR.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use super::{EntryExtra, RecordingExtra, ResponseExtra};
+use crate::{ConnectResult, Header, Protocol, RecordedExchange, RecordedResponse, Recording};
+
+const PAGE: &str = "page_1";
+
+impl Recording {
+    /// Converts the recording to HAR 1.2. Secrets stay in it: redact it first.
+    pub fn to_har(&self) -> Value {
+        let entries = self.exchanges.iter().enumerate();
+        let entries: Vec<Value> = entries
+            .map(|(index, exchange)| self.entry(index, exchange))
+            .collect();
+        let extra = RecordingExtra {
+            url: self.url.clone(),
+            recorded_at: self.recorded_at.clone(),
+            endpoints: self.endpoints.clone(),
+        };
+        json!({"log": {
+            "version": "1.2",
+            "creator": {"name": "Plumbline", "version": env!("CARGO_PKG_VERSION")},
+            "pages": [{
+                "startedDateTime": self.recorded_at,
+                "id": PAGE,
+                "title": self.url,
+                "pageTimings": {},
+            }],
+            "entries": entries,
+            "_recording": extra,
+        }})
+    }
+
+    fn entry(&self, index: usize, exchange: &RecordedExchange) -> Value {
+        let connection = self
+            .endpoints
+            .iter()
+            .find(|it| it.endpoint == exchange.endpoint);
+        let connection = connection.map(|it| &it.result);
+        let version = match connection {
+            Some(ConnectResult::Connected {
+                protocol: Protocol::Http2,
+                ..
+            }) => "h2",
+            _ => "http/1.1",
+        };
+        // Later requests to the server may have used the same connection.
+        let is_first = self.exchanges[..index]
+            .iter()
+            .all(|it| it.endpoint != exchange.endpoint);
+        let (connect_ms, tls_ms) = match connection {
+            Some(ConnectResult::Connected {
+                connect_ms, tls_ms, ..
+            }) if is_first => (connect_ms + tls_ms, *tls_ms),
+            _ => (-1.0, -1.0),
+        };
+        let response = exchange.response.as_ref();
+        let wait_ms = response.map_or(0.0, |it| it.wait_ms);
+        let last_chunk = response.and_then(|it| it.chunks.last());
+        let receive_ms = last_chunk.map_or(0.0, |it| it.after_ms);
+        json!({
+            "pageref": PAGE,
+            "startedDateTime": self.time_after(exchange.started_ms),
+            "time": connect_ms.max(0.0) + wait_ms + receive_ms,
+            "request": {
+                "method": exchange.method,
+                "url": exchange.url(),
+                "httpVersion": version,
+                "cookies": [],
+                "headers": headers(&exchange.request_headers),
+                "queryString": query(&exchange.path),
+                "headersSize": -1,
+                "bodySize": exchange.request_bytes,
+            },
+            "response": response.map_or_else(no_response, |it| written_response(it, version)),
+            "cache": {},
+            "timings": {
+                "blocked": -1,
+                "dns": -1,
+                "connect": connect_ms,
+                "ssl": tls_ms,
+                "send": 0,
+                "wait": wait_ms,
+                "receive": receive_ms,
+            },
+            "_recorded": EntryExtra {
+                endpoint: exchange.endpoint.clone(),
+                path: exchange.path.clone(),
+                started_ms: exchange.started_ms,
+                request_bytes: exchange.request_bytes,
+                handling: exchange.handling,
+                response: response.map(response_extra),
+            },
+        })
+    }
+
+    /// Returns a time of the recording, or that of its beginning if it is not a time.
+    fn time_after(&self, ms: f64) -> String {
+        let start: Result<Timestamp, _> = self.recorded_at.parse();
+        let micros = (ms * 1000.0) as i64;
+        let time = start.and_then(|it| it.checked_add(SignedDuration::from_micros(micros)));
+        time.map_or_else(|_| self.recorded_at.clone(), |it| it.to_string())
+    }
+}
+
+fn headers(headers: &[Header]) -> Value {
+    let headers = headers.iter();
+    headers
+        .map(|(name, value)| json!({"name": name, "value": value}))
+        .collect()
+}
+
+fn query(path: &str) -> Value {
+    let (_, query) = path.split_once('?').unwrap_or_default();
+    url::form_urlencoded::parse(query.as_bytes())
+        .map(|(name, value)| json!({"name": name, "value": value}))
+        .collect()
+}
+
+/// The response of a request that failed, as browsers write it.
+fn no_response() -> Value {
+    json!({
+        "status": 0,
+        "statusText": "",
+        "httpVersion": "",
+        "cookies": [],
+        "headers": [],
+        "content": {"size": 0, "mimeType": "x-unknown"},
+        "redirectURL": "",
+        "headersSize": -1,
+        "bodySize": -1,
+        "_error": "no response",
+    })
+}
+
+fn written_response(response: &RecordedResponse, version: &str) -> Value {
+    json!({
+        "status": response.status,
+        "statusText": "",
+        "httpVersion": version,
+        "cookies": [],
+        "headers": headers(&response.headers),
+        "content": content(response),
+        "redirectURL": response.header("location").unwrap_or_default(),
+        "headersSize": -1,
+        "bodySize": response.body.len(),
+    })
+}
+
+/// Returns the decoded content, as text if it is some.
+fn content(response: &RecordedResponse) -> Value {
+    let mime_type = response.header("content-type").unwrap_or("x-unknown");
+    let Ok(content) = response.decoded_body() else {
+        return json!({"size": 0, "mimeType": mime_type});
+    };
+    let compression = content.len() as i64 - response.body.len() as i64;
+    let mut value = json!({
+        "size": content.len(),
+        "mimeType": mime_type,
+        "compression": compression,
+    });
+    match std::str::from_utf8(&content) {
+        Ok(text) => value["text"] = text.into(),
+        Err(_) => {
+            value["text"] = STANDARD.encode(&content).into();
+            value["encoding"] = "base64".into();
+        }
+    }
+    value
+}
+
+fn response_extra(response: &RecordedResponse) -> ResponseExtra {
+    let is_content = response
+        .decoded_body()
+        .is_ok_and(|content| content == response.body);
+    ResponseExtra {
+        wait_ms: response.wait_ms,
+        chunks: response.chunks.clone(),
+        is_cut_off: response.is_cut_off,
+        transferred_body: (!is_content).then(|| STANDARD.encode(&response.body)),
+    }
+}
