@@ -15,6 +15,7 @@ mod address;
 mod body;
 mod change;
 mod container;
+mod css;
 mod har;
 mod html;
 mod integrity;

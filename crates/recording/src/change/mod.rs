@@ -12,8 +12,10 @@ mod compression;
 mod document;
 mod editor;
 mod error;
+mod first_party;
 mod pattern;
 mod policy;
+mod stylesheet;
 mod traffic;
 
 use std::fmt;
@@ -78,6 +80,11 @@ pub enum Change {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pattern: Option<Pattern>,
     },
+    /// Links of the main document to style sheets are replaced by their contents.
+    InlineStylesheet { pattern: Pattern },
+    /// Requests to hosts, each of which may begin with `*.`, go to the server of the main document.
+    /// URLs that scripts put together are not changed.
+    ServeFromFirstParty { hosts: Vec<String> },
     /// Texts that were sent without compression are compressed, as the browser accepts it.
     CompressText {},
     /// Servers use a protocol. HTTP/2 needs TLS. The host may begin with `*.`; the default is all.
@@ -105,6 +112,10 @@ impl fmt::Display for Change {
             }
             Self::RemoveAttribute { selector, name, .. } => {
                 write!(f, "removeAttribute {name} of {selector}")
+            }
+            Self::InlineStylesheet { pattern } => write!(f, "inlineStylesheet {pattern}"),
+            Self::ServeFromFirstParty { hosts } => {
+                write!(f, "serveFromFirstParty {}", hosts.join(", "))
             }
             Self::CompressText {} => write!(f, "compressText"),
             Self::SetProtocol { host, .. } => {
@@ -188,6 +199,8 @@ impl Editor {
                 name,
                 pattern,
             } => self.remove_attribute(selector, name, pattern.as_ref()),
+            Change::InlineStylesheet { pattern } => self.inline_stylesheet(pattern),
+            Change::ServeFromFirstParty { hosts } => self.serve_from_first_party(hosts),
             Change::CompressText {} => self.compress_text(),
             Change::SetProtocol { host, protocol } => self.set_protocol(host.as_deref(), *protocol),
         }

@@ -61,25 +61,26 @@ impl Pattern {
 
     /// Returns whether the pattern selects a request.
     pub fn selects(&self, exchange: &RecordedExchange) -> bool {
-        let host = &exchange.endpoint.host;
+        self.selects_url(&exchange.url(), &exchange.endpoint.host)
+    }
+
+    /// Returns whether the pattern selects requests for a URL with a host.
+    pub(super) fn selects_url(&self, url: &str, host: &str) -> bool {
         match self {
-            Self::Url(_) => self.selects_url(&exchange.url()),
+            Self::Url(pattern) => has_parts(url, pattern),
             Self::Host(pattern) => host_matches(&pattern.host, host),
             Self::Hosts(pattern) => pattern.hosts.iter().any(|it| host_matches(it, host)),
         }
     }
+}
 
-    /// Returns whether the pattern is one for URLs and selects a URL.
-    fn selects_url(&self, url: &str) -> bool {
-        let Self::Url(pattern) = self else {
-            return false;
-        };
-        let mut rest = Some(url);
-        for part in pattern.split('*') {
-            rest = rest.and_then(|text| Some(&text[text.find(part)? + part.len()..]));
-        }
-        rest.is_some()
+/// Returns whether the parts of a pattern between asterisks occur in a URL in this order.
+fn has_parts(url: &str, pattern: &str) -> bool {
+    let mut rest = Some(url);
+    for part in pattern.split('*') {
+        rest = rest.and_then(|text| Some(&text[text.find(part)? + part.len()..]));
     }
+    rest.is_some()
 }
 
 /// Returns whether a host is the one of a pattern, or in its domain if the pattern begins with `*.`.

@@ -55,6 +55,8 @@ fn changes_are_written_as_they_are_read() {
         json!({"type": "insertHead", "html": "<link>"}),
         json!({"type": "setAttribute", "selector": "img", "name": "a", "value": "b", "pattern": "c"}),
         json!({"type": "removeAttribute", "selector": "img", "name": "a"}),
+        json!({"type": "inlineStylesheet", "pattern": "a"}),
+        json!({"type": "serveFromFirstParty", "hosts": ["a.test"]}),
         json!({"type": "compressText"}),
         json!({"type": "setProtocol", "protocol": "h2"}),
         json!({"type": "setProtocol", "host": "a.test", "protocol": "http/1.1"}),
@@ -419,4 +421,119 @@ fn texts_without_compression_are_compressed() {
         assert!(response.body.len() < 100);
     }
     assert!(error(&compressed.recording, json!({"type": "compressText"})).contains("nothing"));
+}
+
+#[test]
+fn a_style_sheet_is_inlined_in_place_of_its_link() {
+    let html = "<head><link rel='stylesheet' href=/css/a.css media='(min-width: 9px)'>\
+                <link rel=stylesheet href=/css/b.css><link rel=\"alternate stylesheet\" href=a.css>\
+                <link rel=preload href=/css/a.css></head>";
+    let css = "@charset \"utf-8\";a{b:url(../i.png)} c::after{content:'</style>'}";
+    let recording = page(html, &[("https://first.test/css/a.css", "text/css", css)]);
+    let inlined = changed(
+        &recording,
+        json!({"type": "inlineStylesheet", "pattern": "*.css"}),
+    );
+    assert_eq!(
+        content(&inlined, 0),
+        "<head><style media=\"(min-width: 9px)\">a{b:url(https://first.test/i.png)} \
+         c::after{content:'<\\/style>'}</style>\
+         <link rel=stylesheet href=/css/b.css><link rel=\"alternate stylesheet\" href=a.css>\
+         <link rel=preload href=/css/a.css></head>"
+    );
+    assert_eq!(
+        inlined.effects[0].notes,
+        ["https://first.test/css/b.css is not inlined, since it is not in the recording."]
+    );
+    let missing = json!({"type": "inlineStylesheet", "pattern": "b.css"});
+    assert!(error(&recording, missing).contains("not in the recording"));
+}
+
+#[test]
+fn resources_of_other_hosts_are_served_by_the_first_party() {
+    let html = "<link rel=preconnect href=https://cdn.test><script src=//cdn.test/a.js \
+                integrity=sha256-a></script><img src=https://cdn.test.example/b><img \
+                src=http://cdn.test/c><img src=wss://cdn.test/d>";
+    let recording = page(
+        html,
+        &[
+            (
+                "https://cdn.test/a.js",
+                "text/javascript",
+                "f('https:\\/\\/cdn.test\\/x')",
+            ),
+            ("https://cdn.test/s/a.css", "text/css", "a{b:url(/i.png)}"),
+            ("https://cdn.test/i.png", "image/png", "png"),
+            ("https://other.test/", "text/plain", "https://cdn.test/?a"),
+        ],
+    );
+    let moved = changed(
+        &recording,
+        json!({"type": "serveFromFirstParty", "hosts": ["*.cdn.test"]}),
+    );
+    assert_eq!(moved.effects[0].exchanges, 3);
+    assert_eq!(
+        content(&moved, 0),
+        "<link rel=preconnect href=https://first.test/cdn.test><script \
+         src=//first.test/cdn.test/a.js ></script><img src=https://cdn.test.example/b><img \
+         src=http://cdn.test/c><img src=wss://cdn.test/d>"
+    );
+    assert_eq!(
+        content(&moved, 1),
+        "f('https:\\/\\/first.test\\/cdn.test\\/x')"
+    );
+    assert_eq!(
+        content(&moved, 2),
+        "a{b:url(https://first.test/cdn.test/i.png)}"
+    );
+    assert_eq!(content(&moved, 4), "https://first.test/cdn.test/?a");
+    let urls: Vec<_> = moved
+        .recording
+        .exchanges
+        .iter()
+        .map(|it| it.url())
+        .collect();
+    assert_eq!(
+        urls,
+        [
+            "https://first.test/",
+            "https://first.test/cdn.test/a.js",
+            "https://first.test/cdn.test/s/a.css",
+            "https://first.test/cdn.test/i.png",
+            "https://other.test/",
+        ]
+    );
+    assert_eq!(
+        moved.recording.exchanges[1].request_headers[0].1,
+        "first.test"
+    );
+    let own = json!({"type": "serveFromFirstParty", "hosts": ["first.test"]});
+    assert!(error(&recording, own).contains("affects nothing"));
+}
+
+#[test]
+fn resources_that_a_moved_frame_names_by_path_are_found() {
+    let recording = page(
+        "<iframe src=https://frame.test/f></iframe>",
+        &[
+            (
+                "https://frame.test/f",
+                "text/html",
+                "<script src=/f.js></script>",
+            ),
+            ("https://frame.test/f.js", "text/javascript", "1"),
+        ],
+    );
+    let moved = changed(
+        &recording,
+        json!({"type": "serveFromFirstParty", "hosts": ["frame.test"]}),
+    );
+    let urls: Vec<_> = moved
+        .recording
+        .exchanges
+        .iter()
+        .map(|it| it.url())
+        .collect();
+    assert!(urls.contains(&"https://first.test/frame.test/f.js".to_owned()));
+    assert!(urls.contains(&"https://first.test/f.js".to_owned()));
 }

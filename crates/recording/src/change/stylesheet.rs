@@ -1,0 +1,130 @@
+//! Inlines style sheets into the main document.
+
+use url::Url;
+
+use super::editor::Editor;
+use super::{ChangeProblem, Effect, Pattern};
+use crate::css;
+use crate::html::{self, Edit, Tag};
+use crate::integrity::base_url;
+use crate::{RecordedResponse, Recording};
+
+impl Editor {
+    /// Replaces links to style sheets in the main document by their contents.
+    pub fn inline_stylesheet(&mut self, pattern: &Pattern) -> Result<Effect, ChangeProblem> {
+        pattern.check()?;
+        let main = self.recording.main_document();
+        let main = main.ok_or(ChangeProblem::NoMainDocument)?;
+        let mut notes = Vec::new();
+        let document = &self.recording.exchanges[main];
+        let edits = match content_of(document.response.as_ref()) {
+            Ok(content) => {
+                let tags = html::tags(&content);
+                let url = Url::parse(&document.url()).map_err(|_| ChangeProblem::NoMainDocument)?;
+                let base = base_url(&tags, url);
+                let links = tags.iter().filter_map(|tag| Link::of(tag, &base));
+                let links = links.filter(|link| {
+                    let host = link.url.host_str().unwrap_or_default();
+                    pattern.selects_url(link.url.as_str(), host)
+                });
+                let edits = links.filter_map(|link| {
+                    let result = link.edit(&self.recording);
+                    result.map_err(|note| notes.push(note)).ok()
+                });
+                edits.collect::<Vec<Edit>>()
+            }
+            Err(reason) => {
+                notes.push(format!("The main document is not changed, since {reason}."));
+                Vec::new()
+            }
+        };
+        let effect = self.edit_bodies(&[main], |_, content| {
+            (!edits.is_empty()).then(|| html::apply(content, &edits))
+        });
+        let mut effect = if effect.exchanges > 0 {
+            self.without_policies(&[main], effect)
+        } else {
+            effect
+        };
+        effect.notes.extend(notes);
+        Ok(effect)
+    }
+}
+
+/// A link of a document to a style sheet.
+struct Link<'a> {
+    tag: &'a Tag,
+    url: Url,
+}
+
+impl<'a> Link<'a> {
+    /// Returns the link of a tag, unless it is none or an alternative that is not applied.
+    fn of(tag: &'a Tag, base: &Url) -> Option<Self> {
+        if tag.name != "link" || tag.is_end || tag.attribute("disabled").is_some() {
+            return None;
+        }
+        let relations = tag.value("rel")?.to_ascii_lowercase();
+        let mut words = relations.split_ascii_whitespace();
+        let is_sheet = words.clone().any(|it| it == "stylesheet");
+        if !is_sheet || words.any(|it| it == "alternate") {
+            return None;
+        }
+        let url = base.join(tag.value("href")?.trim()).ok()?;
+        Some(Self { tag, url })
+    }
+
+    /// Returns the edit that replaces the link, or a note why there is none.
+    fn edit(&self, recording: &Recording) -> Result<Edit, String> {
+        let note = |reason: &str| format!("{} is not inlined, since {reason}.", self.url);
+        let index = recording.position_of(&self.url);
+        let index = index.ok_or_else(|| note("it is not in the recording"))?;
+        let response = recording.exchanges[index].response.as_ref();
+        let content = content_of(response).map_err(|reason| note(&reason))?;
+        // The URLs of a style sheet are relative to it.
+        let content = css::replace_urls(&content, |url| absolute(&self.url, url));
+        let content = String::from_utf8(content);
+        let content = content.map_err(|_| note("it is not in UTF-8"))?;
+        let media = self.tag.value("media").map(|media| {
+            let media = media.replace('&', "&amp;").replace('"', "&quot;");
+            format!(" media=\"{media}\"")
+        });
+        Ok(Edit {
+            span: self.tag.span.clone(),
+            text: format!(
+                "<style{}>{}</style>",
+                media.unwrap_or_default(),
+                within_style(&content)
+            ),
+        })
+    }
+}
+
+/// Returns the decoded content of a complete and successful response.
+fn content_of(response: Option<&RecordedResponse>) -> Result<bytes::Bytes, String> {
+    let response = response.filter(|it| it.status == 200);
+    let response = response.ok_or("it has no response with status 200")?;
+    if response.is_cut_off {
+        return Err("its body is incomplete".to_owned());
+    }
+    response.decoded_body().map_err(|error| error.to_string())
+}
+
+/// Returns the absolute form of a URL that is relative to a style sheet.
+pub(super) fn absolute(sheet: &Url, url: &str) -> Option<String> {
+    // Fragments refer to the document, and other schemes are absolute.
+    if url.starts_with('#') || Url::parse(url).is_ok() || url.is_empty() {
+        return None;
+    }
+    sheet.join(url).ok().map(String::from)
+}
+
+/// Returns a style sheet as it can be the content of an element.
+fn within_style(css: &str) -> String {
+    let css = css.trim_start_matches('\u{feff}');
+    // The declaration of an encoding is only allowed at the beginning of a file.
+    let css = match css.strip_prefix("@charset \"") {
+        Some(rest) => rest.split_once(';').map_or("", |(_, rest)| rest),
+        None => css,
+    };
+    css.replace("</", "<\\/")
+}
