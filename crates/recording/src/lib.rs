@@ -20,6 +20,7 @@ mod har;
 mod html;
 mod integrity;
 mod matching;
+mod minify;
 mod recording;
 mod redaction;
 #[cfg(test)]

@@ -13,6 +13,7 @@ mod document;
 mod editor;
 mod error;
 mod first_party;
+mod minification;
 mod pattern;
 mod policy;
 mod stylesheet;
@@ -85,6 +86,12 @@ pub enum Change {
     /// Requests to hosts, each of which may begin with `*.`, go to the server of the main document.
     /// URLs that scripts put together are not changed.
     ServeFromFirstParty { hosts: Vec<String> },
+    /// Scripts and style sheets lose comments and blanks, by default all. Those in documents, and
+    /// scripts that are not understood for certain, stay as they are.
+    Minify {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pattern: Option<Pattern>,
+    },
     /// Texts that were sent without compression are compressed, as the browser accepts it.
     CompressText {},
     /// Servers use a protocol. HTTP/2 needs TLS. The host may begin with `*.`; the default is all.
@@ -117,6 +124,7 @@ impl fmt::Display for Change {
             Self::ServeFromFirstParty { hosts } => {
                 write!(f, "serveFromFirstParty {}", hosts.join(", "))
             }
+            Self::Minify { .. } => write!(f, "minify"),
             Self::CompressText {} => write!(f, "compressText"),
             Self::SetProtocol { host, .. } => {
                 write!(
@@ -201,6 +209,7 @@ impl Editor {
             } => self.remove_attribute(selector, name, pattern.as_ref()),
             Change::InlineStylesheet { pattern } => self.inline_stylesheet(pattern),
             Change::ServeFromFirstParty { hosts } => self.serve_from_first_party(hosts),
+            Change::Minify { pattern } => self.minify(pattern.as_ref()),
             Change::CompressText {} => self.compress_text(),
             Change::SetProtocol { host, protocol } => self.set_protocol(host.as_deref(), *protocol),
         }

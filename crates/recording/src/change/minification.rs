@@ -1,0 +1,30 @@
+//! Minifies scripts and style sheets.
+
+use super::editor::Editor;
+use super::{ChangeProblem, Effect, Pattern};
+use crate::RecordedResponse;
+use crate::minify::{minified_script, minified_sheet};
+
+impl Editor {
+    /// Removes comments and blanks from scripts and style sheets that have files of their own.
+    pub fn minify(&mut self, pattern: Option<&Pattern>) -> Result<Effect, ChangeProblem> {
+        let indexes = match pattern {
+            Some(pattern) => self.selected(pattern)?,
+            None => (0..self.recording.exchanges.len()).collect(),
+        };
+        Ok(self.edit_bodies(&indexes, |exchange, content| {
+            let response = exchange.response.as_ref();
+            let kind = response.map(RecordedResponse::media_type)?;
+            let text = std::str::from_utf8(content).ok()?;
+            let minified = if kind == "text/css" {
+                minified_sheet(text)
+            } else if kind.ends_with("javascript") || kind.ends_with("ecmascript") {
+                minified_script(text)
+            } else {
+                None
+            };
+            let minified = minified.filter(|it| it.len() < content.len());
+            minified.map(String::into_bytes)
+        }))
+    }
+}
