@@ -1,9 +1,9 @@
 //! Packs recordings as containers of two members: `recording.json` with everything but the bodies,
 //! and `bodies` with all different bodies one after the other.
 //!
-//! A container has at most 512 members and a recording thousands of bodies, so that the bodies share
-//! one. Recordings are imported by users and not trusted: sizes are limited before anything is
-//! unpacked, and every recording is checked.
+//! A container has at most 512 members and a recording thousands of bodies, so that the bodies
+//! share one. Recordings are imported by users and not trusted: sizes are limited before anything
+//! is unpacked, and every recording is checked.
 
 use std::collections::BTreeMap;
 use std::io;

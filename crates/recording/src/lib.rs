@@ -21,6 +21,7 @@ mod html;
 mod integrity;
 mod matching;
 mod minify;
+mod picture;
 mod recording;
 mod redaction;
 #[cfg(test)]

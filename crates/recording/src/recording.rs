@@ -161,7 +161,7 @@ pub struct RecordedResponse {
     pub chunks: Vec<BodyChunk>,
     /// True if the connection ended before the end of the body.
     pub is_cut_off: bool,
-    /// The body as it was transferred: possibly compressed, but without the framing of the protocol.
+    /// The body as it was transferred: possibly compressed, but without the protocol's framing.
     #[serde(skip)]
     pub body: Bytes,
 }

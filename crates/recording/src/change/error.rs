@@ -32,6 +32,10 @@ pub enum ChangeProblem {
     EmptyText,
     #[error("`{0}` is not the name of an attribute")]
     AttributeName(String),
+    #[error("`quality` is a number between 1 and 100")]
+    Quality,
+    #[error("`maxWidth` is at least 1")]
+    Width,
     #[error("the recording has no main document")]
     NoMainDocument,
     #[error(transparent)]

@@ -1,8 +1,8 @@
 //! Serves the resources of other hosts from the server of the main document.
 //!
 //! A URL `https://cdn.test/a.js` becomes `https://first.test/cdn.test/a.js`, so that paths of
-//! several hosts do not collide. URLs are replaced as texts, in documents, style sheets, scripts and
-//! data, and in headers with URLs.
+//! several hosts do not collide. URLs are replaced as texts, in documents, style sheets, scripts
+//! and data, and in headers with URLs.
 
 use url::Url;
 
@@ -170,8 +170,8 @@ impl Move {
         }
     }
 
-    /// Replaces the URLs of the server in a text, also those without a scheme and those in JSON with
-    /// escaped slashes.
+    /// Replaces the URLs of the server in a text, also those without a scheme, and those in JSON
+    /// with escaped slashes.
     fn replaced(&self, text: &[u8]) -> Vec<u8> {
         let old_authority = self.from.authority();
         let mut output = text.to_vec();

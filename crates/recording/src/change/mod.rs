@@ -15,6 +15,7 @@ mod error;
 mod first_party;
 mod minification;
 mod pattern;
+mod pictures;
 mod policy;
 mod stylesheet;
 mod traffic;
@@ -92,6 +93,19 @@ pub enum Change {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pattern: Option<Pattern>,
     },
+    /// JPEG pictures are encoded with a quality between 1 and 100, by default all.
+    RecompressImages {
+        quality: u8,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pattern: Option<Pattern>,
+    },
+    /// JPEG pictures are at most as wide, by default all. A picture whose size the page does not
+    /// set is then shown smaller.
+    ResizeImages {
+        max_width: u32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pattern: Option<Pattern>,
+    },
     /// Texts that were sent without compression are compressed, as the browser accepts it.
     CompressText {},
     /// Servers use a protocol. HTTP/2 needs TLS. The host may begin with `*.`; the default is all.
@@ -125,6 +139,12 @@ impl fmt::Display for Change {
                 write!(f, "serveFromFirstParty {}", hosts.join(", "))
             }
             Self::Minify { .. } => write!(f, "minify"),
+            Self::RecompressImages { quality, .. } => {
+                write!(f, "recompressImages with quality {quality}")
+            }
+            Self::ResizeImages { max_width, .. } => {
+                write!(f, "resizeImages to a width of {max_width}")
+            }
             Self::CompressText {} => write!(f, "compressText"),
             Self::SetProtocol { host, .. } => {
                 write!(
@@ -210,6 +230,12 @@ impl Editor {
             Change::InlineStylesheet { pattern } => self.inline_stylesheet(pattern),
             Change::ServeFromFirstParty { hosts } => self.serve_from_first_party(hosts),
             Change::Minify { pattern } => self.minify(pattern.as_ref()),
+            Change::RecompressImages { quality, pattern } => {
+                self.recompress_images(pattern.as_ref(), *quality)
+            }
+            Change::ResizeImages { max_width, pattern } => {
+                self.resize_images(pattern.as_ref(), *max_width)
+            }
             Change::CompressText {} => self.compress_text(),
             Change::SetProtocol { host, protocol } => self.set_protocol(host.as_deref(), *protocol),
         }

@@ -83,7 +83,7 @@ fn has_parts(url: &str, pattern: &str) -> bool {
     rest.is_some()
 }
 
-/// Returns whether a host is the one of a pattern, or in its domain if the pattern begins with `*.`.
+/// Returns whether a host is the one of a pattern, or in its domain if that begins with `*.`.
 pub(super) fn host_matches(pattern: &str, host: &str) -> bool {
     let pattern = pattern.to_ascii_lowercase();
     match pattern.strip_prefix("*.") {

@@ -1,5 +1,5 @@
 //! Selects elements by a part of CSS selectors: types, ids, classes, attributes, `:not()`,
-//! `:first-child`, `:nth-child(N)`, `:first-of-type`, `:nth-of-type(N)`, and descendants and children.
+//! `:first-child`, `:nth-child(N)`, `:first-of-type`, `:nth-of-type(N)`, descendants and children.
 //!
 //! There is no tree, so that elements whose tags the document leaves out, such as `tbody`, are not
 //! seen, and children are those by tags.

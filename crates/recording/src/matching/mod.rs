@@ -12,8 +12,8 @@
 //!    with the longest common beginning, then one that was not used yet, then the first of the
 //!    recording.
 //! 3. **Similar path**: the same, and parts of the path that look like timestamps, numbers, hashes
-//!    or ids may differ ([`volatile`]). An exchange that was requested with its own path is not used
-//!    for another one: what differs is then not a volatile part but the name of something else.
+//!    or ids may differ ([`volatile`]). An exchange that was requested with its own path is not
+//!    used for another one: what differs is then not a volatile part but another name.
 //!
 //! A `HEAD` request that was not recorded is answered like a `GET` request; the replay leaves out
 //! the body. All other methods match only themselves. Bodies of requests are not kept and hence not
@@ -45,7 +45,7 @@ pub enum MatchKind {
     Similar,
 }
 
-/// The server and the method of requests, with a path: with or without the query and volatile parts.
+/// The server and the method of requests, and a path: with the query, or without volatile parts.
 type Key = (Endpoint, String, String);
 
 /// Finds exchanges of a recording, and remembers which ones were used.
@@ -97,7 +97,7 @@ impl Matcher {
         matcher
     }
 
-    /// Finds the exchange that answers a request, and marks it as used. The path includes the query.
+    /// Finds the exchange that answers a request, and marks it as used. The path has the query.
     pub fn find(&mut self, endpoint: &Endpoint, method: &str, path: &str) -> Option<Match> {
         let own = self.find_method(endpoint, method, path);
         if method == "HEAD" {

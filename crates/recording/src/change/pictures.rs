@@ -1,0 +1,76 @@
+//! Recompresses and resizes pictures. Only JPEG is encoded again: encoders for WebP and AVIF in
+//! Rust are lossless or large dependencies, and PNG has no quality.
+
+use super::editor::Editor;
+use super::{ChangeProblem, Effect, Pattern};
+use crate::picture::{Picture, quality_of};
+
+/// The quality of resized pictures whose own quality is unknown; the default of most tools.
+const USUAL_QUALITY: u8 = 80;
+
+impl Editor {
+    /// Encodes pictures with another quality. Those that would not get smaller stay as they are.
+    pub fn recompress_images(
+        &mut self,
+        pattern: Option<&Pattern>,
+        quality: u8,
+    ) -> Result<Effect, ChangeProblem> {
+        if !(1..=100).contains(&quality) {
+            return Err(ChangeProblem::Quality);
+        }
+        self.edit_pictures(pattern, |jpeg| {
+            let picture = Picture::decode(jpeg)?;
+            Ok(Some(picture.encode(quality)).filter(|it| it.len() < jpeg.len()))
+        })
+    }
+
+    /// Shrinks pictures that are wider than `max_width`, with about the quality that they have.
+    pub fn resize_images(
+        &mut self,
+        pattern: Option<&Pattern>,
+        max_width: u32,
+    ) -> Result<Effect, ChangeProblem> {
+        let max_width = usize::try_from(max_width).unwrap_or(usize::MAX);
+        if max_width == 0 {
+            return Err(ChangeProblem::Width);
+        }
+        self.edit_pictures(pattern, |jpeg| {
+            let mut picture = Picture::decode(jpeg)?;
+            if picture.width() <= max_width {
+                return Ok(None);
+            }
+            picture.shrink(max_width);
+            Ok(Some(
+                picture.encode(quality_of(jpeg).unwrap_or(USUAL_QUALITY)),
+            ))
+        })
+    }
+
+    /// Edits JPEG pictures. Those that cannot be decoded are noted.
+    fn edit_pictures(
+        &mut self,
+        pattern: Option<&Pattern>,
+        edit: impl Fn(&[u8]) -> Result<Option<Vec<u8>>, String>,
+    ) -> Result<Effect, ChangeProblem> {
+        let mut indexes = match pattern {
+            Some(pattern) => self.selected(pattern)?,
+            None => (0..self.recording.exchanges.len()).collect(),
+        };
+        indexes.retain(|index| {
+            let response = self.recording.exchanges[*index].response.as_ref();
+            // Servers choose the format by what the browser accepts, so that names do not tell it.
+            response.is_some_and(|it| it.status == 200 && it.body.starts_with(&[0xff, 0xd8, 0xff]))
+        });
+        let notes = std::cell::RefCell::new(Vec::new());
+        let mut effect = self.edit_bodies(&indexes, |exchange, content| match edit(content) {
+            Ok(picture) => picture,
+            Err(reason) => {
+                let note = format!("{} is not changed, since {reason}.", exchange.url());
+                notes.borrow_mut().push(note);
+                None
+            }
+        });
+        effect.notes.extend(notes.into_inner());
+        Ok(effect)
+    }
+}
