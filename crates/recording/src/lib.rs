@@ -29,7 +29,9 @@ mod testing;
 mod validity;
 
 pub use body::BodyError;
-pub use change::{Change, ChangeError, ChangeProblem, Changed, Effect, Pattern};
+pub use change::{
+    Change, ChangeError, ChangeProblem, Changed, Effect, HostPattern, HostsPattern, Pattern,
+};
 pub use container::RecordingError;
 pub use har::HarError;
 pub use html::SelectorError;

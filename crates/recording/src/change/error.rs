@@ -1,5 +1,6 @@
 //! Errors of changes.
 
+use crate::InvalidRecording;
 use crate::html::SelectorError;
 
 /// A change that cannot be applied.
@@ -38,6 +39,8 @@ pub enum ChangeProblem {
     Width,
     #[error("the recording has no main document")]
     NoMainDocument,
+    #[error("the changed recording cannot be replayed: {0}")]
+    Invalid(#[from] InvalidRecording),
     #[error(transparent)]
     Selector(#[from] SelectorError),
 }

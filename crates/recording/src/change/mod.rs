@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Protocol, Recording};
 use editor::Editor;
 pub use error::{ChangeError, ChangeProblem};
-pub use pattern::Pattern;
+pub use pattern::{HostPattern, HostsPattern, Pattern};
 
 /// One change of a recording.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -194,6 +194,9 @@ impl Recording {
                 let reason = effect.notes.into_iter().next();
                 return Err(error(ChangeProblem::NoEffect { reason }));
             }
+            // Larger bodies and copies of exchanges may exceed the limits.
+            let validity = editor.recording.check();
+            validity.map_err(|reason| error(reason.into()))?;
             effects.push(effect);
         }
         let recording = editor.finish();

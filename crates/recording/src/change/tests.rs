@@ -1,9 +1,10 @@
 mod documents;
 
+use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::testing::{exchange, headers, recording, recording_of};
+use crate::testing::{exchange, headers, recording, recording_of, recordings};
 use crate::{ConnectFailure, ConnectResult, Handling, RecordedExchange, RecordedResponse};
 
 /// Parses a change as a user writes it.
@@ -426,4 +427,44 @@ fn pictures_are_recompressed_and_resized() {
         .set_body((&b"\xff\xd8\xff\xe0"[..]).into());
     let damaged = json!({"type": "recompressImages", "quality": 50, "pattern": "a.jpg"});
     assert!(error(&recording, damaged).contains("cannot be decoded as JPEG"));
+}
+
+#[test]
+fn a_change_that_exceeds_the_limits_is_refused() {
+    let one = exchange("https://first.test/", "text/plain", "a");
+    let recording = recording_of(vec![one; 300]);
+    let text = "b".repeat(1 << 20);
+    let message = error(
+        &recording,
+        json!({"type": "replaceBody", "pattern": "*", "text": text}),
+    );
+    assert!(message.contains("its bodies have more than"), "{message}");
+}
+
+proptest! {
+    #[test]
+    fn a_changed_recording_is_valid(
+        recording in recordings(),
+        pattern in "[ab*]|test",
+        text in "[a-c<>/ ]{0,8}",
+    ) {
+        for value in [
+            json!({"type": "block", "pattern": pattern}),
+            json!({"type": "blackhole", "host": "*.test"}),
+            json!({"type": "delay", "pattern": pattern, "ms": 5.5}),
+            json!({"type": "setHeader", "pattern": pattern, "name": "a", "value": text}),
+            json!({"type": "replaceBody", "pattern": pattern, "text": text}),
+            json!({"type": "replaceText", "pattern": pattern, "from": "a", "to": text}),
+            json!({"type": "insertHead", "html": text}),
+            json!({"type": "serveFromFirstParty", "hosts": ["b.test", "c.test"]}),
+            json!({"type": "minify"}),
+            json!({"type": "setProtocol", "protocol": "h2"}),
+        ] {
+            if let Ok(changed) = recording.with_changes(&[change(value)]) {
+                prop_assert!(changed.recording.check().is_ok());
+                prop_assert_eq!(changed.effects.len(), 1);
+                prop_assert_ne!(changed.recording, recording.clone());
+            }
+        }
+    }
 }

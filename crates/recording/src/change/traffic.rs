@@ -13,9 +13,11 @@ impl Editor {
     /// those that a page makes in advance, and requests that differ from the recorded ones, fail as
     /// well.
     pub fn block(&mut self, pattern: &Pattern) -> Result<Effect, ChangeProblem> {
-        let indexes = self.selected(pattern)?;
-        for index in &indexes {
-            self.recording.exchanges[*index].handling = Handling::Blocked;
+        let mut blocked = 0;
+        for index in self.selected(pattern)? {
+            let handling = &mut self.recording.exchanges[index].handling;
+            blocked += usize::from(handling.is_answered());
+            *handling = Handling::Blocked;
         }
         let mut endpoints = 0;
         let exchanges = &self.recording.exchanges;
@@ -31,7 +33,7 @@ impl Editor {
             }
         }
         Ok(Effect {
-            exchanges: indexes.len(),
+            exchanges: blocked,
             endpoints,
             notes: Vec::new(),
         })
@@ -42,18 +44,38 @@ impl Editor {
         if host.is_empty() {
             return Err(ChangeProblem::EmptyPattern);
         }
-        let exchanges = self.recording.exchanges.iter();
-        let exchanges = exchanges.filter(|it| host_matches(host, &it.endpoint.host));
-        let exchanges = exchanges.count();
-        let endpoints = self.change_endpoints(host, |recorded| {
-            recorded.result = ConnectResult::Silent;
-            true
+        self.list_endpoints(host);
+        let mut silent: Vec<Endpoint> = Vec::new();
+        self.change_endpoints(host, |recorded| {
+            let is_changed = recorded.result != ConnectResult::Silent;
+            if is_changed {
+                recorded.result = ConnectResult::Silent;
+                silent.push(recorded.endpoint.clone());
+            }
+            is_changed
         });
+        let exchanges = self.recording.exchanges.iter();
+        let exchanges = exchanges.filter(|it| silent.contains(&it.endpoint));
         Ok(Effect {
-            exchanges,
-            endpoints,
+            exchanges: exchanges.count(),
+            endpoints: silent.len(),
             notes: Vec::new(),
         })
+    }
+
+    /// Adds servers that have exchanges but are not listed, which imported recordings may lack.
+    fn list_endpoints(&mut self, host: &str) {
+        for exchange in &self.recording.exchanges {
+            let endpoint = &exchange.endpoint;
+            let endpoints = &mut self.recording.endpoints;
+            let is_listed = endpoints.iter().any(|it| it.endpoint == *endpoint);
+            if host_matches(host, &endpoint.host) && !is_listed {
+                endpoints.push(RecordedEndpoint {
+                    endpoint: endpoint.clone(),
+                    result: ConnectResult::Failed(ConnectFailure::Refused),
+                });
+            }
+        }
     }
 
     /// Delays responses.

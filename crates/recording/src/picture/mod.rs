@@ -15,8 +15,9 @@ use pixels::Pixels;
 /// The largest side of a picture, which is also the largest of the format.
 const MAX_SIDE: usize = 65_535;
 
-/// The largest number of pixels: those of the largest cameras. Decoded, they take 300 MB.
-const MAX_PIXELS: usize = 100_000_000;
+/// The largest number of pixels: far above those of pages. Decoding and encoding takes six bytes
+/// for each.
+const MAX_PIXELS: usize = 40_000_000;
 
 /// A decoded picture with what changes its appearance.
 pub(crate) struct Picture {
