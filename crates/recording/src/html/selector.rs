@@ -109,19 +109,22 @@ impl Complex {
 }
 
 /// Returns whether ancestors, of which the last is the nearest, match selectors, of which the first
-/// is the nearest.
+/// is the nearest. All ways to match are followed at once, since there are too many to try each.
 fn matches_ancestors(selectors: &[(Combinator, Compound)], ancestors: &[Node]) -> bool {
-    let Some(((combinator, compound), farther)) = selectors.split_first() else {
-        return true;
-    };
-    let fits =
-        |(node, rest): (&Node, &[Node])| compound.matches(node) && matches_ancestors(farther, rest);
-    match combinator {
-        Combinator::Child => ancestors.split_last().is_some_and(fits),
-        Combinator::Descendant => (0..ancestors.len())
-            .rev()
-            .any(|index| fits((&ancestors[index], &ancestors[..index]))),
+    // The positions of the elements that match the selectors so far.
+    let mut positions = vec![ancestors.len()];
+    for (combinator, compound) in selectors {
+        let candidates: Vec<usize> = match combinator {
+            Combinator::Child => positions
+                .iter()
+                .filter_map(|it| it.checked_sub(1))
+                .collect(),
+            Combinator::Descendant => (0..positions.last().copied().unwrap_or(0)).collect(),
+        };
+        let is_match = |position: &usize| compound.matches(&ancestors[*position]);
+        positions = candidates.into_iter().filter(is_match).collect();
     }
+    !positions.is_empty()
 }
 
 impl Compound {

@@ -15,15 +15,22 @@ static JSON_WEB_TOKEN: LazyLock<Regex> =
 
 /// Members of JSON or of objects in scripts: `"name": "value"`, also within a string.
 static MEMBER: LazyLock<Regex> = LazyLock::new(|| {
-    regex(r#"([A-Za-z0-9_.-]{3,60})\\?["']?\s*:\s*\\?["']([^"'\\\s<>]{8,4096})\\?["']"#)
+    let value = r#"(?:[^"'\\\s<>]|\\/|\\u[0-9A-Fa-f]{4}){8,}"#;
+    regex(&format!(
+        r#"([A-Za-z0-9_.-]+)\\?["']?\s*:\s*\\?["']({value})\\?["']"#
+    ))
 });
 
 /// Parameters of URLs.
 static PARAMETER: LazyLock<Regex> =
-    LazyLock::new(|| regex(r#"[?&#;]([A-Za-z0-9_.-]{3,60})=([^&#"'\\\s<>;)]{8,4096})"#));
+    LazyLock::new(|| regex(r#"[?&#;]([A-Za-z0-9_.-]+)=([^&#"'\\\s<>;)]{8,})"#));
 
 /// The length from which letters alone are a token rather than a word.
 const MIN_LETTERS: usize = 20;
+
+/// The length from which a part of a path is a token rather than a word. Names of files, which have
+/// a dot, are none.
+const MIN_SEGMENT_BYTES: usize = 16;
 
 /// Attributes with the names of elements, and those with their values.
 const NAMES: [&str; 3] = ["name", "id", "property"];
@@ -33,9 +40,15 @@ fn regex(pattern: &str) -> Regex {
     Regex::new(&format!("(?-u){pattern}")).expect("the pattern is valid")
 }
 
-/// Adds the tokens in the path and in the body of an exchange.
+/// Adds the tokens in the path, in the headers and in the body of an exchange.
 pub fn add_tokens(exchange: &RecordedExchange, values: &mut BTreeSet<String>) {
     add_web_tokens(exchange.path.as_bytes(), values);
+    add_segments(&exchange.path, values);
+    let own_headers = exchange.request_headers.iter();
+    let headers = exchange.response.iter().flat_map(|it| &it.headers);
+    for (_, value) in own_headers.chain(headers) {
+        add_web_tokens(value.as_bytes(), values);
+    }
     let Some(response) = &exchange.response else {
         return;
     };
@@ -51,12 +64,32 @@ pub fn add_tokens(exchange: &RecordedExchange, values: &mut BTreeSet<String>) {
             let name = String::from_utf8_lossy(&captures[1]);
             let value = String::from_utf8_lossy(&captures[2]);
             if names::is_secret_member(&name) && kind.is_token(&value) {
-                parameters::remember(&value, values);
+                parameters::remember(&unescaped(&value), values);
             }
         }
     }
     if kind == Kind::Markup {
         add_attributes(&content, values);
+    }
+}
+
+/// Returns a value without the escapes of JSON.
+fn unescaped(value: &str) -> String {
+    let unescaped = serde_json::from_str(&format!("\"{value}\""));
+    unescaped.unwrap_or_else(|_| value.to_owned())
+}
+
+/// Adds parts of a path that follow a telling name, such as `/reset-token/0123456789abcdef`.
+fn add_segments(path: &str, values: &mut BTreeSet<String>) {
+    let path = path.split('?').next().unwrap_or_default();
+    let segments: Vec<&str> = path.split('/').collect();
+    for pair in segments.windows(2) {
+        let is_token = pair[1].len() >= MIN_SEGMENT_BYTES
+            && pair[1].bytes().any(|c| c.is_ascii_digit())
+            && !pair[1].contains('.');
+        if names::is_secret_parameter(pair[0]) && is_token {
+            parameters::remember(pair[1], values);
+        }
     }
 }
 
@@ -145,6 +178,7 @@ mod tests {
                 "application/json",
                 r#"{"state":"{\"apiKey\":\"canary-value\"}"}"#,
             ),
+            ("application/json", r#"{"token":"canary-value\u003d\/1"}"#),
             ("text/html", "<script>x={csrfToken:'canary-value'}</script>"),
             ("text/html", "<meta name=csrf-token content=canary-value>"),
             (
@@ -156,10 +190,25 @@ mod tests {
             ("text/html", "<a href='/a?b=1&access_token=canary-value#c'>"),
             ("text/plain", "https://a.test/?id_token=canary-value"),
         ] {
-            assert_eq!(tokens(media_type, body), ["canary-value"], "{body}");
+            let tokens = tokens(media_type, body);
+            assert_eq!(tokens.len(), 1, "{body}: {tokens:?}");
+            let expected = ["canary-value", "canary-value=/1"];
+            assert!(expected.contains(&tokens[0].as_str()), "{tokens:?}");
         }
         let token = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl";
         assert_eq!(tokens("text/javascript", &format!("f('{token}')")), [token]);
+    }
+
+    #[test]
+    fn tokens_are_found_in_paths_and_headers() {
+        let web_token = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl";
+        let url = "https://a.test/reset-token/0123456789abcdef/auth/login?a";
+        let mut exchange = exchange(url, "", "");
+        exchange.request_headers = crate::testing::headers(&[("dpop", web_token)]);
+        let mut values = BTreeSet::new();
+        add_tokens(&exchange, &mut values);
+        let expected = ["0123456789abcdef", web_token].map(str::to_owned);
+        assert_eq!(values, BTreeSet::from(expected));
     }
 
     #[test]

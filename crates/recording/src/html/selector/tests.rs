@@ -79,6 +79,15 @@ fn what_is_not_supported_is_an_error() {
     }
 }
 
+#[test]
+fn a_long_selector_is_tried_quickly_on_a_deep_document() {
+    let html = "<i>".repeat(600) + "<b>";
+    let selector = Selector::parse(&format!("a {}b", "* ".repeat(300))).unwrap();
+    assert!(selector.select(html.as_bytes()).is_empty());
+    let selector = Selector::parse(&format!("i {}b", "* > * ".repeat(100))).unwrap();
+    assert_eq!(selector.select(html.as_bytes()).len(), 1);
+}
+
 proptest! {
     #[test]
     fn no_text_makes_the_parser_panic(selector in "[a-c#.:\\[\\]()>,*='\" é\\\\-]{0,20}") {
