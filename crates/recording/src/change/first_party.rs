@@ -4,6 +4,8 @@
 //! several hosts do not collide. URLs are replaced as texts, in documents, style sheets, scripts
 //! and data, and in headers with URLs.
 
+use std::collections::BTreeSet;
+
 use url::Url;
 
 use super::editor::Editor;
@@ -96,24 +98,21 @@ impl Editor {
     /// Moves exchanges. Documents in frames also name resources by a path alone, so that those of
     /// their servers are there without the host in the path, too.
     fn move_exchanges(&mut self, selected: &[usize], moves: &[Move], first: &Endpoint) {
-        let mut copies = Vec::new();
-        for index in selected {
-            let exchange = &self.recording.exchanges[*index];
-            let has_document = selected.iter().any(|other| {
-                let other = &self.recording.exchanges[*other];
-                other.endpoint == exchange.endpoint && other.is_document()
-            });
-            let exists = self
-                .recording
-                .exchanges
-                .iter()
-                .any(|other| other.endpoint == *first && other.path == exchange.path);
-            if has_document && !exists && !exchange.is_document() {
-                let mut copy = exchange.clone();
-                copy.endpoint = first.clone();
-                copies.push(copy);
-            }
-        }
+        let exchanges = &self.recording.exchanges;
+        let own = exchanges.iter().filter(|it| it.endpoint == *first);
+        let own_paths: BTreeSet<&str> = own.map(|it| it.path.as_str()).collect();
+        let moved = selected.iter().map(|index| &exchanges[*index]);
+        let with_documents = moved.clone().filter(|it| it.is_document());
+        let with_documents: BTreeSet<_> = with_documents.map(|it| &it.endpoint).collect();
+        let copies = moved.filter(|it| {
+            let is_named_by_path = with_documents.contains(&it.endpoint) && !it.is_document();
+            is_named_by_path && !own_paths.contains(it.path.as_str())
+        });
+        let copies = copies.map(|it| RecordedExchange {
+            endpoint: first.clone(),
+            ..it.clone()
+        });
+        let copies: Vec<_> = copies.collect();
         for index in selected {
             let exchange = &mut self.recording.exchanges[*index];
             let Some(target) = moves.iter().find(|it| it.from == exchange.endpoint) else {

@@ -431,14 +431,16 @@ fn pictures_are_recompressed_and_resized() {
 
 #[test]
 fn a_change_that_exceeds_the_limits_is_refused() {
-    let one = exchange("https://first.test/", "text/plain", "a");
-    let recording = recording_of(vec![one; 300]);
-    let text = "b".repeat(1 << 20);
-    let message = error(
-        &recording,
-        json!({"type": "replaceBody", "pattern": "*", "text": text}),
-    );
-    assert!(message.contains("its bodies have more than"), "{message}");
+    let mut exchanges = vec![
+        exchange("https://first.test/", "text/html", "a"),
+        exchange("https://frame.test/", "text/html", "a"),
+    ];
+    let urls = (0..10_000).map(|n| format!("https://frame.test/{n}"));
+    exchanges.extend(urls.map(|url| exchange(&url, "text/plain", "a")));
+    let recording = recording_of(exchanges);
+    let value = json!({"type": "serveFromFirstParty", "hosts": ["frame.test"]});
+    let message = error(&recording, value);
+    assert!(message.contains("it has 20002 exchanges"), "{message}");
 }
 
 proptest! {

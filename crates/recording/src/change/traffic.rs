@@ -1,5 +1,7 @@
 //! Changes of whether, when and how requests are answered.
 
+use std::collections::BTreeSet;
+
 use super::editor::Editor;
 use super::pattern::host_matches;
 use super::{ChangeProblem, Effect, Pattern};
@@ -19,14 +21,14 @@ impl Editor {
             blocked += usize::from(handling.is_answered());
             *handling = Handling::Blocked;
         }
-        let mut endpoints = 0;
         let exchanges = &self.recording.exchanges;
+        let used: BTreeSet<_> = exchanges.iter().map(|it| &it.endpoint).collect();
+        let answered = exchanges.iter().filter(|it| it.handling.is_answered());
+        let answered: BTreeSet<_> = answered.map(|it| &it.endpoint).collect();
+        let mut endpoints = 0;
         for recorded in &mut self.recording.endpoints {
-            let mut own = exchanges
-                .iter()
-                .filter(|it| it.endpoint == recorded.endpoint)
-                .peekable();
-            let is_blocked = own.peek().is_some() && own.all(|it| !it.handling.is_answered());
+            let endpoint = &recorded.endpoint;
+            let is_blocked = used.contains(endpoint) && !answered.contains(endpoint);
             if is_blocked && matches!(recorded.result, ConnectResult::Connected { .. }) {
                 recorded.result = ConnectResult::Failed(ConnectFailure::Refused);
                 endpoints += 1;
@@ -45,12 +47,12 @@ impl Editor {
             return Err(ChangeProblem::EmptyPattern);
         }
         self.list_endpoints(host);
-        let mut silent: Vec<Endpoint> = Vec::new();
+        let mut silent: BTreeSet<Endpoint> = BTreeSet::new();
         self.change_endpoints(host, |recorded| {
             let is_changed = recorded.result != ConnectResult::Silent;
             if is_changed {
                 recorded.result = ConnectResult::Silent;
-                silent.push(recorded.endpoint.clone());
+                silent.insert(recorded.endpoint.clone());
             }
             is_changed
         });
@@ -65,17 +67,18 @@ impl Editor {
 
     /// Adds servers that have exchanges but are not listed, which imported recordings may lack.
     fn list_endpoints(&mut self, host: &str) {
-        for exchange in &self.recording.exchanges {
-            let endpoint = &exchange.endpoint;
-            let endpoints = &mut self.recording.endpoints;
-            let is_listed = endpoints.iter().any(|it| it.endpoint == *endpoint);
-            if host_matches(host, &endpoint.host) && !is_listed {
-                endpoints.push(RecordedEndpoint {
-                    endpoint: endpoint.clone(),
-                    result: ConnectResult::Failed(ConnectFailure::Refused),
-                });
-            }
+        let exchanges = self.recording.exchanges.iter();
+        let missing = exchanges.filter(|it| host_matches(host, &it.endpoint.host));
+        let mut missing: BTreeSet<_> = missing.map(|it| it.endpoint.clone()).collect();
+        for recorded in &self.recording.endpoints {
+            missing.remove(&recorded.endpoint);
         }
+        let result = ConnectResult::Failed(ConnectFailure::Refused);
+        let added = missing.into_iter().map(|endpoint| RecordedEndpoint {
+            endpoint,
+            result: result.clone(),
+        });
+        self.recording.endpoints.extend(added);
     }
 
     /// Delays responses.
@@ -96,7 +99,7 @@ impl Editor {
         host: Option<&str>,
         new_protocol: Protocol,
     ) -> Result<Effect, ChangeProblem> {
-        let mut changed: Vec<Endpoint> = Vec::new();
+        let mut changed: BTreeSet<Endpoint> = BTreeSet::new();
         let mut notes = Vec::new();
         self.change_endpoints(host.unwrap_or("*."), |recorded| {
             let ConnectResult::Connected { protocol, .. } = &mut recorded.result else {
@@ -113,7 +116,7 @@ impl Editor {
                 return false;
             }
             *protocol = new_protocol;
-            changed.push(recorded.endpoint.clone());
+            changed.insert(recorded.endpoint.clone());
             true
         });
         let exchanges = self.recording.exchanges.iter();

@@ -1,5 +1,7 @@
 //! Writes recordings as HAR.
 
+use std::collections::BTreeSet;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use jiff::{SignedDuration, Timestamp};
@@ -13,10 +15,13 @@ const PAGE: &str = "page_1";
 impl Recording {
     /// Converts the recording to HAR 1.2. Secrets stay in it: redact it first.
     pub fn to_har(&self) -> Value {
-        let entries = self.exchanges.iter().enumerate();
-        let entries: Vec<Value> = entries
-            .map(|(index, exchange)| self.entry(index, exchange))
-            .collect();
+        let mut connected = BTreeSet::new();
+        let entries = self.exchanges.iter().map(|exchange| {
+            // Later requests to the server may have used the same connection.
+            let is_first = connected.insert(&exchange.endpoint);
+            self.entry(exchange, is_first)
+        });
+        let entries: Vec<Value> = entries.collect();
         let extra = RecordingExtra {
             url: self.url.clone(),
             recorded_at: self.recorded_at.clone(),
@@ -36,7 +41,7 @@ impl Recording {
         }})
     }
 
-    fn entry(&self, index: usize, exchange: &RecordedExchange) -> Value {
+    fn entry(&self, exchange: &RecordedExchange, is_first: bool) -> Value {
         let connection = self
             .endpoints
             .iter()
@@ -49,10 +54,6 @@ impl Recording {
             }) => "h2",
             _ => "http/1.1",
         };
-        // Later requests to the server may have used the same connection.
-        let is_first = self.exchanges[..index]
-            .iter()
-            .all(|it| it.endpoint != exchange.endpoint);
         let (connect_ms, tls_ms) = match connection {
             Some(ConnectResult::Connected {
                 connect_ms, tls_ms, ..

@@ -52,7 +52,9 @@ impl Recording {
         for exchange in &self.exchanges {
             discovery::add_tokens(exchange, &mut values);
         }
-        let is_searched = |value: &String| value.len() >= MIN_VALUE_BYTES && !self.is_public(value);
+        let public_values = self.public_values();
+        let is_searched =
+            |value: &String| value.len() >= MIN_VALUE_BYTES && !is_public(value, &public_values);
         let needles: Vec<String> = values
             .iter()
             .filter(|it| is_searched(it))
@@ -110,25 +112,32 @@ impl Recording {
         redaction
     }
 
-    /// Returns whether a value is no secret, since the recording shows it anyway: a host, an origin
-    /// or the address of the page. A cookie with such a value would otherwise remove all links.
-    fn is_public(&self, value: &str) -> bool {
-        let decoded = percent::decode(value);
-        let (page, _) = self.url.split_once(['?', '#']).unwrap_or((&self.url, ""));
-        let value = decoded.trim_end_matches('/');
+    /// Returns values that are no secrets, since the recording shows them anyway: hosts, origins and
+    /// the address of the page. A cookie with such a value would otherwise remove all links.
+    fn public_values(&self) -> BTreeSet<String> {
         let endpoints = self.exchanges.iter().map(|it| &it.endpoint);
-        let mut endpoints = endpoints.chain(self.endpoints.iter().map(|it| &it.endpoint));
-        let names = |endpoint: &Endpoint| {
-            let authority = endpoint.authority();
-            let www = format!("www.{value}");
-            [endpoint.host.as_str(), &authority, &endpoint.to_string()].contains(&value)
-                || endpoint.host == www
-                || value
-                    .strip_prefix('.')
-                    .is_some_and(|it| endpoint.host.ends_with(it))
-        };
-        value == page.trim_end_matches('/') || endpoints.any(names)
+        let endpoints: BTreeSet<&Endpoint> = endpoints
+            .chain(self.endpoints.iter().map(|it| &it.endpoint))
+            .collect();
+        let page = self.url.split(['?', '#']).next().unwrap_or_default();
+        let mut values = BTreeSet::from([page.trim_end_matches('/').to_owned()]);
+        for endpoint in endpoints {
+            values.extend([endpoint.authority(), endpoint.to_string()]);
+            // The host and the domains that it is in, as cookies name them.
+            let labels: Vec<&str> = endpoint.host.split('.').collect();
+            for start in 0..labels.len().saturating_sub(1) {
+                let domain = labels[start..].join(".");
+                values.insert(format!(".{domain}"));
+                values.insert(domain);
+            }
+        }
+        values
     }
+}
+
+/// Returns whether a value, as it is meant, is among public ones.
+fn is_public(value: &str, public_values: &BTreeSet<String>) -> bool {
+    public_values.contains(percent::decode(value).trim_end_matches('/'))
 }
 
 /// Returns a mask as long as a value.
