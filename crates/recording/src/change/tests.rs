@@ -444,6 +444,8 @@ fn a_change_that_exceeds_the_limits_is_refused() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn a_changed_recording_is_valid(
         recording in recordings(),

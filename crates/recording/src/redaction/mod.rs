@@ -112,8 +112,8 @@ impl Recording {
         redaction
     }
 
-    /// Returns values that are no secrets, since the recording shows them anyway: hosts, origins and
-    /// the address of the page. A cookie with such a value would otherwise remove all links.
+    /// Returns values that are no secrets, since the recording shows them anyway: hosts, origins
+    /// and the address of the page. A cookie with such a value would otherwise remove all links.
     fn public_values(&self) -> BTreeSet<String> {
         let endpoints = self.exchanges.iter().map(|it| &it.endpoint);
         let endpoints: BTreeSet<&Endpoint> = endpoints
