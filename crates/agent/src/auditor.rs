@@ -3,12 +3,13 @@
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use parking_lot::Mutex;
 use plumbline_browser::{NetworkPath, Pool, Throttle, VisitError, VisitEvent, VisitPlan, visit};
 use plumbline_bundle::{Encoding, Failure, FailureCode, Phase, StepRecords};
 use plumbline_catalog::Catalog;
 use plumbline_clock::PageClock;
-use plumbline_link::{Guard, LineProfile, Link, LinkConfig};
+use plumbline_link::{Guard, LineProfile, Link, LinkConfig, Servers};
 use plumbline_model::report::{Conditions, ConsentConditions, NetworkIsolation, Report};
 use plumbline_seam::{AuditOutput, Order, VisitNumber, VisitOptions};
 use tokio::time::timeout;
@@ -20,6 +21,7 @@ use crate::held_evidence::JudgedVisit;
 use crate::judging::judge;
 use crate::redaction::{Redacted, Secrets};
 use crate::sessions::{SessionKeeper, SignedIn};
+use crate::traffic::{Interception, store_recording};
 use crate::visits::{RepeatPolicy, Visit, are_enough, choose, reason_for_next};
 
 /// An internal error, after which the audit may be tried again.
@@ -50,6 +52,8 @@ pub(crate) type Observer<'o> = dyn Fn(VisitEvent<'_>) + Send + Sync + 'o;
 /// Performs audits, each visit in a fresh browser.
 pub struct Auditor {
     pub browsers: Pool,
+    /// For visits that are recorded or replayed.
+    pub interception: Interception,
     pub catalog: Arc<Catalog>,
     pub guard: Arc<Guard>,
     pub cpu: Cpu,
@@ -195,13 +199,24 @@ impl Auditor {
         let options = &order.options;
         let saved = session.map(|session| session.state);
         let secrets = Secrets::of(options, saved.map(Arc::as_ref))?;
-        let mut browser = self.browsers.take().await.map_err(AuditFault::of)?;
+        let traffic = match self.prepare_traffic(order).await? {
+            Ok(traffic) => traffic,
+            Err(failure) => return Ok(Report::failed(&order.url, conditions, failure).into()),
+        };
+        let browsers = traffic.browsers(self);
+        let mut browser = browsers.take().await.map_err(AuditFault::of)?;
         browser.wait_for_turn(choice.throttle).await;
         let clock = Arc::clone(browser.clock());
         let steps_link = self.open_steps_link(options).await?;
         let link = self
-            .open_link(&conditions, resolved.network.loss_pct, clock)
+            .open_link(
+                &conditions,
+                resolved.network.loss_pct,
+                clock,
+                traffic.servers(),
+            )
             .await?;
+        let began_at = Timestamp::now();
         let plan = VisitPlan {
             network: NetworkPath::Proxy(link.address()),
             saved: saved.cloned(),
@@ -244,6 +259,8 @@ impl Auditor {
             failure_reason::explain(result, &link, page_over_limit)
         };
         let failed = failure_reason::failed_connections(&link.records());
+        traffic.add_to(&mut conditions);
+        let recording = traffic.recording(&order.url, &link, began_at);
         link.close().await;
         if let Some(link) = steps_link {
             link.close().await;
@@ -252,7 +269,7 @@ impl Auditor {
         if let Some(consent) = &mut conditions.consent {
             consent.manager = manager.into_inner();
         }
-        let result = match secrets {
+        let result = match &secrets {
             None => result,
             Some(secrets) => match result {
                 Ok(bundle) => Ok(secrets.redact_bundle(bundle).await?),
@@ -266,6 +283,9 @@ impl Auditor {
             Ok(mut bundle) => {
                 failed.store_in(&mut bundle).map_err(AuditFault::of)?;
                 steps.store_in(&mut bundle).map_err(AuditFault::of)?;
+                if let Some(recording) = recording {
+                    store_recording(recording, &mut bundle, secrets.as_ref()).await?;
+                }
                 if let Some(ConsentConditions { manager: None, .. }) = conditions.consent {
                     let warning = "The page shows no consent dialog of a known manager, or none that one \
                                    click answers; it was measured without an answer.";
@@ -345,6 +365,7 @@ impl Auditor {
         conditions: &Conditions,
         loss_pct: f64,
         clock: Arc<PageClock>,
+        servers: Servers,
     ) -> Result<Link, AuditFault> {
         let profile = LineProfile {
             down_kbps: Some(conditions.network.down_kbps),
@@ -354,6 +375,7 @@ impl Auditor {
         };
         let config = LinkConfig {
             clock: Some(clock),
+            servers,
             ..LinkConfig::new(profile, Arc::clone(&self.guard))
         };
         Link::open(config).await.map_err(AuditFault::of)

@@ -6,7 +6,7 @@ use plumbline_model::comparison::{
 };
 use plumbline_model::report::Report;
 use plumbline_model::runs::{representative, spread};
-use plumbline_seam::{AuditOutput, Order, VisitNumber};
+use plumbline_seam::{AuditOutput, Order, VisitNumber, VisitOptions};
 
 use crate::auditor::Progress;
 use crate::held_evidence::JudgedVisit;
@@ -33,11 +33,16 @@ impl Auditor {
         progress: &Progress<'_>,
     ) -> Result<AuditOutput, AuditFault> {
         let session = SessionKeeper::of(order);
-        let mut sides = [order.url.as_str(), second_url].map(|url| Side {
-            order: Order {
-                url: url.to_owned(),
-                ..order.clone()
+        let second = Order {
+            url: second_url.to_owned(),
+            options: VisitOptions {
+                replay: order.options.replay_second.clone(),
+                ..order.options.clone()
             },
+            ..order.clone()
+        };
+        let mut sides = [order.clone(), second].map(|order| Side {
+            order,
             visits: Vec::new(),
         });
         let mut pairs: Vec<[Report; 2]> = Vec::new();

@@ -82,6 +82,7 @@ pub(crate) fn resolve<'a>(
         steps: order.options.steps.titles(),
         consent: order.options.consent.conditions(),
         view: order.options.view.clone(),
+        replay: None,
     };
     Ok(ResolvedOrder {
         device,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use plumbline_browser::{NetworkPath, VisitEvent, VisitPlan, interact};
 use plumbline_bundle::{Encoding, InteractionRecords, Phase};
+use plumbline_link::Servers;
 use plumbline_seam::{AuditOutput, Order, SavedState, View, VisitNumber, VisitReason};
 
 use crate::auditor::Progress;
@@ -75,7 +76,12 @@ impl Auditor {
         let clock = Arc::clone(browser.clock());
         let steps_link = self.open_steps_link(&order.options).await?;
         let link = self
-            .open_link(&resolved.conditions, resolved.network.loss_pct, clock)
+            .open_link(
+                &resolved.conditions,
+                resolved.network.loss_pct,
+                clock,
+                Servers::Real,
+            )
             .await?;
         // The next paint does not wait for the network, and each input needs a load.
         link.remove_limits();

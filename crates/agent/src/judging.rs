@@ -133,6 +133,7 @@ mod tests {
         };
         let resolved = crate::conditions::resolve(&catalog, &location, &order).unwrap();
         let bundle = Bundle {
+            recording: None,
             format: FORMAT,
             requested_url: order.url.clone(),
             final_url: order.url,

@@ -17,6 +17,7 @@ mod run;
 mod runs;
 mod self_check;
 mod sessions;
+mod traffic;
 mod visits;
 
 pub use auditor::{AuditEvent, AuditFault, Auditor};
@@ -26,4 +27,5 @@ pub use host::Host;
 pub use plumbline_browser::VisitEvent;
 pub use run::{AgentSettings, run};
 pub use self_check::{SelfCheckError, self_check};
+pub use traffic::Interception;
 pub use visits::MAX_VISITS;

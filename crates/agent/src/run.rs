@@ -6,9 +6,10 @@ use std::time::Duration;
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use plumbline_browser::VisitEvent;
 use plumbline_bundle::{Failure, FailureCode, Phase};
+use plumbline_recording::Recording;
 use plumbline_seam::{AuditOutput, Job, LeaseState, NextJob, ReturnReason, Work, WorkError};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{Instant, sleep, timeout};
 use tracing::Instrument;
 
@@ -23,6 +24,8 @@ const MIN_BACKOFF: Duration = Duration::from_millis(500);
 const MAX_BACKOFF: Duration = Duration::from_secs(15);
 /// Deadline of delivering a report with its evidence, over any connection.
 const DELIVERY_DEADLINE: Duration = Duration::from_secs(10 * 60);
+/// Maximum time to get a recording.
+const RECORDING_DEADLINE: Duration = Duration::from_secs(5 * 60);
 /// Deadline of releasing a slot. If it fails, the lease expires instead.
 const RELEASE_DEADLINE: Duration = Duration::from_secs(5);
 
@@ -190,14 +193,43 @@ impl Slot {
         };
         // Log lines from below, for instance from the link, then name the audit.
         let span = tracing::info_span!("visiting", audit = %job.attempt.tracking_id);
-        let audit = self
-            .auditor
-            .audit_runs(&job.order, job.runs, job.encoding(), &progress);
+        let audit = async {
+            // Kept until the end of the audit.
+            let _recordings = self.recordings(job).await?;
+            let encoding = job.encoding();
+            self.auditor
+                .audit_runs(&job.order, job.runs, encoding, &progress)
+                .await
+        };
         tokio::select! {
             result = audit.instrument(span) => result.into(),
             () = self.lease_lost(job) => AttemptEnd::Lost,
             () = self.drain_grace_ended() => AttemptEnd::Drained,
         }
+    }
+
+    /// Gets the recordings that a job replays. One that was deleted is missing, which the audit
+    /// reports.
+    async fn recordings(&self, job: &Job) -> Result<Vec<Arc<Recording>>, AuditFault> {
+        let interception = &self.auditor.interception;
+        let mut recordings = Vec::new();
+        for replay in job.order.options.replays() {
+            let id = &replay.recording;
+            if let Some(recording) = interception.recording(id) {
+                recordings.push(recording);
+                continue;
+            }
+            let packed = timeout(RECORDING_DEADLINE, self.work.recording(job, replay)).await;
+            let Some(packed) = packed.map_err(AuditFault::of)?.map_err(AuditFault::of)? else {
+                continue;
+            };
+            let unpack = spawn_blocking(move || Recording::unpack(&packed));
+            let recording = unpack.await.map_err(AuditFault::of)?;
+            let recording = Arc::new(recording.map_err(AuditFault::of)?);
+            interception.provide(id, &recording);
+            recordings.push(recording);
+        }
+        Ok(recordings)
     }
 
     /// Sends heartbeats, and returns when the lease of the job is lost.

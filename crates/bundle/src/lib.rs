@@ -68,6 +68,9 @@ pub struct Bundle {
     /// Duration of each phase of the visit, in order.
     #[serde(default)]
     pub timings: Vec<PhaseTiming>,
+    /// The packed recording of the visit's traffic, if it was recorded. Gzipped JSON has none.
+    #[serde(skip)]
+    pub recording: Option<Vec<u8>>,
 }
 
 /// The response with the page's main document.

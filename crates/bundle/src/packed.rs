@@ -21,6 +21,7 @@ const META: &str = "meta";
 const TRACE: &str = "trace";
 const LOG: &str = "log";
 const SCREENSHOT: &str = "screenshot";
+const RECORDING: &str = "recording";
 /// The prefix of artifacts, before their names.
 const ARTIFACT: &str = "artifact/";
 
@@ -42,6 +43,7 @@ pub struct BundleParts {
     pub screenshot: bool,
     /// The names of artifacts; `None` means all.
     pub artifacts: Option<&'static [&'static str]>,
+    pub recording: bool,
 }
 
 impl BundleParts {
@@ -50,6 +52,22 @@ impl BundleParts {
         log: true,
         screenshot: true,
         artifacts: None,
+        recording: true,
+    };
+
+    /// All that reports are made from.
+    pub const EVIDENCE: Self = Self {
+        recording: false,
+        ..Self::ALL
+    };
+
+    /// The recording of the visit's traffic.
+    pub const RECORDING: Self = Self {
+        trace: false,
+        log: false,
+        screenshot: false,
+        artifacts: Some(&[]),
+        recording: true,
     };
 
     /// Returns whether the member of a packed bundle belongs to these parts.
@@ -59,6 +77,7 @@ impl BundleParts {
             TRACE => self.trace,
             LOG => self.log,
             SCREENSHOT => self.screenshot,
+            RECORDING => self.recording,
             _ => member
                 .strip_prefix(ARTIFACT)
                 .is_some_and(|name| self.artifacts.is_none_or(|names| names.contains(&name))),
@@ -101,6 +120,9 @@ impl Bundle {
         container.add(LOG, &self.log)?;
         if let Some(screenshot) = &self.screenshot {
             container.add_json(SCREENSHOT, screenshot)?;
+        }
+        if let Some(recording) = &self.recording {
+            container.add(RECORDING, recording)?;
         }
         for (name, artifact) in &self.artifacts {
             container.add_json(&format!("{ARTIFACT}{name}"), artifact)?;
@@ -165,6 +187,7 @@ impl Bundle {
             artifacts,
             warnings: meta.warnings,
             timings: meta.timings,
+            recording: read(RECORDING)?,
         })
     }
 }

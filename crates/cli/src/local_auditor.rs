@@ -3,7 +3,7 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
-use plumbline_agent::{Auditor, Cpu};
+use plumbline_agent::{Auditor, Cpu, Interception};
 use plumbline_browser::Pool;
 use plumbline_catalog::{Catalog, PRESETS};
 use plumbline_link::Target;
@@ -21,9 +21,13 @@ pub fn prepare<const N: usize>(
     urls: [String; N],
     options: VisitOptions,
 ) -> Result<(Auditor, [Order; N], TargetSettings), Exit> {
+    let ConditionArgs {
+        choice,
+        place: args,
+    } = args;
     let has_allowed_targets = !args.targets.allow_target.is_empty();
     let mut targets = TargetSettings::resolve(args.targets, args.agent_location)?;
-    let (device, network) = choose(args.choice, &targets.catalog);
+    let (device, network) = choose(choice, &targets.catalog);
     let location = args
         .location
         .unwrap_or_else(|| targets.agent_location.id.clone());
@@ -44,7 +48,10 @@ pub fn prepare<const N: usize>(
     }
     let guard = Arc::new(targets.guard()?);
     let launcher = crate::command::serve::find_browser(launch_options(args.browser))?;
+    let roots = plumbline_http::roots::of_system();
+    let interception = Interception::new(&launcher, roots).map_err(Exit::failed)?;
     let auditor = Auditor {
+        interception,
         cpu: Cpu::new(launcher.clone(), calibration_file(&launcher)),
         // One visit is often enough: a spare browser would be started and never used.
         browsers: Pool::start(launcher, 0),

@@ -16,6 +16,7 @@ mod local_auditor;
 mod opener;
 mod output;
 mod progress_line;
+mod recording_files;
 mod retention;
 mod settings;
 mod standard_output;
@@ -60,6 +61,10 @@ async fn run(command: Command) -> Exit {
         Command::Agent(args) => command::agent::run(args).await,
         Command::Audit(args) => command::audit::run(*args).await,
         Command::Compare(args) => command::compare::run(*args).await,
+        Command::Record(args) => command::record::run(*args).await,
+        Command::Experiment(args) => command::experiment::run(*args).await,
+        Command::Matrix(args) => command::matrix::run(*args).await,
+        Command::ConvertRecording(args) => command::convert_recording::run(&args),
         Command::Judge(args) => command::judge::run(&args),
         Command::Metrics(args) => command::metrics::run(&args),
         Command::Doctor(args) => command::doctor::run(args).await,

@@ -115,6 +115,15 @@ impl Outputs {
     }
 }
 
+/// Writes a text to a file, or to standard output without a path.
+pub fn write_text(path: Option<&Path>, text: String) -> Result<(), Exit> {
+    match path {
+        None => out::text(text),
+        Some(path) => std::fs::write(path, text)
+            .map_err(|error| Exit::failed(format!("{}: {error}", path.display()))),
+    }
+}
+
 /// Writes the report as a web page into the current directory, and returns the file.
 pub fn write_html(source: &ExportSource) -> Result<PathBuf, Exit> {
     let path = with_extension(default_prefix(source), Format::Html);

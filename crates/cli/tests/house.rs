@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The dependencies between crates, as in the table of ARCHITECTURE.md.
-const DEPENDENCIES: [(&str, &[&str]); 22] = [
+const DEPENDENCIES: [(&str, &[&str]); 23] = [
     ("catalog", &[]),
     ("bundle", &[]),
     ("recording", &["bundle"]),
@@ -27,6 +27,7 @@ const DEPENDENCIES: [(&str, &[&str]); 22] = [
     ),
     ("field", &["catalog", "model"]),
     ("link", &["clock"]),
+    ("traffic", &["link", "recording"]),
     (
         "browser",
         &[
@@ -40,23 +41,56 @@ const DEPENDENCIES: [(&str, &[&str]); 22] = [
         ],
     ),
     ("report", &["bundle", "catalog", "model", "trace"]),
-    ("seam", &["bundle", "model"]),
+    ("seam", &["bundle", "model", "recording"]),
     (
         "server",
-        &["bundle", "catalog", "model", "report", "seam", "store"],
+        &[
+            "bundle",
+            "catalog",
+            "model",
+            "recording",
+            "report",
+            "seam",
+            "store",
+        ],
     ),
     (
         "agent",
         &[
-            "browser", "bundle", "catalog", "clock", "engine", "link", "model", "seam",
+            "browser",
+            "bundle",
+            "catalog",
+            "clock",
+            "engine",
+            "link",
+            "model",
+            "recording",
+            "seam",
+            "traffic",
         ],
     ),
     ("remote", &["bundle", "http", "seam"]),
     (
         "cli",
         &[
-            "agent", "browser", "bundle", "catalog", "engine", "field", "http", "link", "memory",
-            "model", "remote", "report", "seam", "server", "store", "trace", "vendored",
+            "agent",
+            "browser",
+            "bundle",
+            "catalog",
+            "engine",
+            "field",
+            "http",
+            "link",
+            "memory",
+            "model",
+            "recording",
+            "remote",
+            "report",
+            "seam",
+            "server",
+            "store",
+            "trace",
+            "vendored",
         ],
     ),
 ];

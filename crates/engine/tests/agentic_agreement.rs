@@ -25,6 +25,7 @@ impl Case {
     fn bundle(self) -> Bundle {
         let gathered = |(name, raw)| (name, Artifact::Gathered(raw));
         Bundle {
+            recording: None,
             format: FORMAT,
             requested_url: "https://example.test/".to_owned(),
             final_url: "https://example.test/".to_owned(),

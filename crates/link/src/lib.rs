@@ -19,6 +19,6 @@ pub use error::LinkError;
 pub use guard::{Guard, Refusal, RefusalReason, Target};
 pub use line_profile::LineProfile;
 pub use proxy::{
-    ConnectionOutcome, ConnectionRecord, Link, LinkConfig, Resolution, Resolver, SystemResolver,
-    connect_guarded,
+    ConnectionOutcome, ConnectionRecord, Link, LinkConfig, RecordedConnection, Recorder,
+    ReplayedHandshake, Replayer, Resolution, Resolver, Servers, SystemResolver, connect_guarded,
 };

@@ -130,6 +130,22 @@ pub struct Conditions {
     /// The content of the browser's cache before the visit.
     #[serde(default, skip_serializing_if = "View::is_first")]
     pub view: View,
+    /// The recording that was visited in place of the servers; `None` if these were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<Box<ReplayConditions>>,
+}
+
+/// A recording that was visited in place of the servers of a page.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReplayConditions {
+    /// The time at which the recording was made.
+    pub recorded_at: String,
+    /// The number of requests and connections that are not in the recording.
+    pub missing_requests: u64,
+    /// The URLs of some of them, or their hosts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
 }
 
 /// The content of the browser's cache before a visit.

@@ -88,8 +88,21 @@ impl Server {
         body: Option<RequestBody>,
         deadline: Duration,
     ) -> Result<ServerResponse, RemoteError> {
+        self.send_limited(method, path, body, deadline, MAX_RESPONSE_BYTES)
+            .await
+    }
+
+    /// Sends a request whose response has at most `max_bytes`.
+    pub(crate) async fn send_limited(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<RequestBody>,
+        deadline: Duration,
+        max_bytes: usize,
+    ) -> Result<ServerResponse, RemoteError> {
         let request = self.request(method, path, body)?;
-        let limits = Limits::total(deadline, MAX_RESPONSE_BYTES);
+        let limits = Limits::total(deadline, max_bytes);
         let failed = |error| match error {
             HttpError::TimedOut => RemoteError::NoResponse(format!("timed out after {deadline:?}")),
             other => RemoteError::NoResponse(other.to_string()),

@@ -5,8 +5,8 @@ use plumbline_bundle::Phase;
 use plumbline_http::{Bytes, Method};
 use plumbline_seam::{
     self as seam, Announcement, AuditOutput, Evidence, Finish, Heartbeat, Job, LeaseRequest,
-    LeaseResponse, LeaseState, LeaseStatus, NextJob, PROTOCOL, ProgressUpdate, Return,
-    ReturnReason, UploadStatus, VisitNumber, Work, WorkError,
+    LeaseResponse, LeaseState, LeaseStatus, NextJob, PROTOCOL, ProgressUpdate, RecordingRequest,
+    Replay, Return, ReturnReason, UploadStatus, VisitNumber, Work, WorkError,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -30,6 +30,8 @@ const MAX_RETRY_TIME: Duration = Duration::from_secs(10 * 60);
 const MAX_EVIDENCE_TIME: Duration = Duration::from_secs(4 * 60);
 /// Maximum number of uploads that are repeated because they arrived damaged.
 const MAX_CORRUPT_UPLOADS: u32 = 3;
+/// Maximum size of a packed recording.
+const MAX_RECORDING_BYTES: usize = 256 << 20;
 /// Maximum number of phases waiting to be sent. They are optional, and dropped beyond this.
 const MAX_QUEUED_PHASES: usize = 16;
 
@@ -188,6 +190,7 @@ impl Work for RemoteWork {
             masks_secrets: true,
             keeps_sessions: true,
             compares: true,
+            replays: true,
         };
         let deadline = max_wait + RESPONSE_DEADLINE;
         let response: LeaseResponse = post(&self.server, seam::LEASE, &request, deadline).await?;
@@ -219,6 +222,7 @@ impl Work for RemoteWork {
             masks_secrets: true,
             keeps_sessions: true,
             compares: true,
+            replays: true,
         };
         let _: LeaseResponse = post(&self.server, seam::LEASE, &request, RESPONSE_DEADLINE).await?;
         Ok(())
@@ -230,6 +234,29 @@ impl Work for RemoteWork {
         let deadline = job.heartbeat_interval();
         let response: LeaseStatus = post(&self.server, seam::HEARTBEAT, &message, deadline).await?;
         Ok(response.state)
+    }
+
+    async fn recording(&self, job: &Job, replay: &Replay) -> Result<Option<Vec<u8>>, WorkError> {
+        let request = RecordingRequest {
+            attempt: job.attempt.clone(),
+            recording: replay.recording.clone(),
+        };
+        let body = RequestBody {
+            content_type: "application/json",
+            bytes: encode(&request)?,
+        };
+        let response = self.server.send_limited(
+            Method::POST,
+            seam::RECORDING,
+            Some(body),
+            UPLOAD_DEADLINE,
+            MAX_RECORDING_BYTES,
+        );
+        match successful(response.await?) {
+            Ok(body) => Ok(Some(body.into())),
+            Err(error) if error.has_status(404) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     fn report_progress(
@@ -344,6 +371,14 @@ struct Failure {
 }
 
 fn decode<T: DeserializeOwned>(response: ServerResponse) -> Result<T, RemoteError> {
+    let body = successful(response)?;
+    serde_json::from_slice::<Success<T>>(&body)
+        .map(|success| success.data)
+        .map_err(|error| RemoteError::NoResponse(error.to_string()))
+}
+
+/// Returns the body of a response with status 200 from a server of this protocol.
+fn successful(response: ServerResponse) -> Result<Bytes, RemoteError> {
     let failure = serde_json::from_slice(&response.body);
     let message = failure.map_or_else(
         |_| "no reason given".to_owned(),
@@ -365,9 +400,7 @@ fn decode<T: DeserializeOwned>(response: ServerResponse) -> Result<T, RemoteErro
         _ => {}
     }
     match response.status {
-        200 => serde_json::from_slice::<Success<T>>(&response.body)
-            .map(|success| success.data)
-            .map_err(|error| RemoteError::NoResponse(error.to_string())),
+        200 => Ok(response.body),
         401 => Err(RemoteError::Refused(
             "its token is unknown or revoked".to_owned(),
         )),

@@ -142,7 +142,7 @@ impl Format {
         let without_pictures = BundleParts {
             screenshot: false,
             artifacts: Some(&[FailedConnections::NAME]),
-            ..BundleParts::ALL
+            ..BundleParts::EVIDENCE
         };
         match self {
             Self::Har => without_pictures,
@@ -151,7 +151,7 @@ impl Format {
                 artifacts: Some(trace_file::ARTIFACTS),
                 ..without_pictures
             },
-            _ => BundleParts::ALL,
+            _ => BundleParts::EVIDENCE,
         }
     }
 

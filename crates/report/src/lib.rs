@@ -17,6 +17,7 @@ mod har;
 pub mod html;
 mod junit;
 pub mod lighthouse;
+pub mod matrix;
 mod network;
 pub mod terminal;
 #[cfg(test)]

@@ -318,6 +318,7 @@ mod tests {
             steps: Vec::new(),
             consent: None,
             view: View::First,
+            replay: None,
         };
         let failure = Failure::new(FailureCode::NoPaint, "Nothing was painted.");
         Report::failed("https://example.com/", conditions, failure)

@@ -91,6 +91,7 @@ pub(crate) fn agentic_browsing() -> CategoryResult {
 /// Returns a bundle with this protocol log.
 pub(crate) fn bundle_with_log(log: &str) -> Bundle {
     Bundle {
+        recording: None,
         format: FORMAT,
         requested_url: "https://example.com/".to_owned(),
         final_url: "https://example.com/".to_owned(),

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use plumbline_bundle::Encoding;
 use plumbline_model::report::{Consent, View};
+use plumbline_recording::Change;
 use serde::{Deserialize, Serialize};
 
 use crate::{Expectation, Interactions, Secret, SessionUse, Steps, VisitState};
@@ -59,6 +60,27 @@ pub struct VisitOptions {
     /// pairs of visits, of which there may be fewer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compare_with: Option<String>,
+    /// True if the traffic of the visits is recorded.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub record: bool,
+    /// The recording that is visited in place of the servers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<Box<Replay>>,
+    /// The recording for the second page of a comparison.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay_second: Option<Box<Replay>>,
+}
+
+/// A recording that visits are made of, and changes of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Replay {
+    /// The id of the recording: that of the audit in whose evidence it is.
+    pub recording: String,
+    /// The attempt that finished that audit.
+    #[serde(default)]
+    pub attempt: u32,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<Change>,
 }
 
 impl VisitOptions {
@@ -87,6 +109,20 @@ impl VisitOptions {
     /// only visit the first page.
     pub fn need_comparison(&self) -> bool {
         self.compare_with.is_some()
+    }
+
+    /// Returns whether traffic is recorded or replayed. An agent that does not know this would visit
+    /// the servers, and record nothing.
+    pub fn need_interception(&self) -> bool {
+        self.record || self.replay.is_some() || self.replay_second.is_some()
+    }
+
+    /// Returns the recordings that are replayed.
+    pub fn replays(&self) -> impl Iterator<Item = &Replay> {
+        [&self.replay, &self.replay_second]
+            .into_iter()
+            .flatten()
+            .map(|replay| &**replay)
     }
 
     /// Returns the options with names only, as they are stored when the audit has ended.

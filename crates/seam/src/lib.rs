@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 pub use plumbline_model::report::{Consent, View};
 
 pub use interactions::Interactions;
-pub use job::{Attempt, Job, LeaseState, Order, ReturnReason, VisitOptions};
+pub use job::{Attempt, Job, LeaseState, Order, Replay, ReturnReason, VisitOptions};
 pub use page_url::with_scheme;
 pub use placeholder::{
     MAX_NAME_BYTES, MAX_SECRET_BYTES, MIN_MASKED_BYTES, ReplacementError, check_secret_value,
@@ -62,6 +62,7 @@ pub const LEASE: &str = "/agent/v1/lease";
 pub const HEARTBEAT: &str = "/agent/v1/heartbeat";
 pub const PROGRESS: &str = "/agent/v1/progress";
 pub const FINISH: &str = "/agent/v1/finish";
+pub const RECORDING: &str = "/agent/v1/recording";
 pub const RETURN: &str = "/agent/v1/return";
 /// Path of uploads, followed by `/{tracking id}/{attempt}/{kind}`.
 pub const EVIDENCE: &str = "/agent/v1/evidence";
@@ -120,6 +121,19 @@ pub struct LeaseRequest {
     /// True if the agent compares pages. Others get no such audits.
     #[serde(default)]
     pub compares: bool,
+    /// True if the agent records and replays traffic. Others get no such audits.
+    #[serde(default)]
+    pub replays: bool,
+}
+
+/// Requests the recording that an audit replays.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RecordingRequest {
+    #[serde(flatten)]
+    pub attempt: Attempt,
+    /// The id of the recording.
+    pub recording: String,
 }
 
 /// Response to a [`LeaseRequest`].
@@ -258,6 +272,7 @@ mod tests {
         assert!(!parsed.confirms && !parsed.leaving);
         assert!(!parsed.seeds_state && !parsed.runs_steps && !parsed.warms_cache);
         assert!(!parsed.masks_secrets && !parsed.keeps_sessions && !parsed.compares);
+        assert!(!parsed.replays);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use plumbline_bundle::Phase;
 use plumbline_model::report::Report;
 
-use crate::{Job, LeaseState, MadeSession, ReturnReason, VisitNumber};
+use crate::{Job, LeaseState, MadeSession, Replay, ReturnReason, VisitNumber};
 
 /// The source of jobs and the receiver of reports: a server in the same process, or one on another
 /// machine.
@@ -32,6 +32,9 @@ pub trait Work: Send + Sync + 'static {
         visit: VisitNumber,
         document_url: Option<&str>,
     );
+
+    /// Returns the packed recording that a job replays; `None` if it was deleted.
+    async fn recording(&self, job: &Job, replay: &Replay) -> Result<Option<Vec<u8>>, WorkError>;
 
     /// Delivers the report and the evidence of an audit, also of a page that cannot be measured.
     async fn finish(&self, job: &Job, output: AuditOutput) -> Result<LeaseState, WorkError>;

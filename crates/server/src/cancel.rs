@@ -141,6 +141,7 @@ fn requested_conditions(order: &Order, catalog: &Catalog) -> Conditions {
         steps: order.options.steps.titles(),
         consent: order.options.consent.conditions(),
         view: order.options.view.clone(),
+        replay: None,
     }
 }
 

@@ -55,6 +55,7 @@ pub(crate) const CODES: &[(u16, &[&str])] = &[
             "INVALID_SESSION",
             "UNKNOWN_SESSION",
             "INVALID_INTERACTIONS",
+            "INVALID_CHANGES",
             "INVALID_BATCH",
         ],
     ),
@@ -177,6 +178,8 @@ pub(crate) enum Failure {
     SecretsUnavailable(String),
     #[error("Invalid Interactions")]
     InvalidInteractions(InvalidValue),
+    #[error("Invalid Changes")]
+    InvalidChanges(InvalidValue),
     /// The batch has no audits, or more than are allowed.
     #[error("Invalid Batch")]
     InvalidBatch(InvalidValue),
@@ -267,6 +270,7 @@ impl Failure {
             | Self::InvalidSession(value)
             | Self::UnknownSession(value)
             | Self::InvalidInteractions(value)
+            | Self::InvalidChanges(value)
             | Self::InvalidBatch(value) => Some(value),
             _ => None,
         };
@@ -320,6 +324,7 @@ impl Failure {
             Self::UnknownSession(_) => "UNKNOWN_SESSION",
             Self::SecretsUnavailable(_) => "SECRETS_UNAVAILABLE",
             Self::InvalidInteractions(_) => "INVALID_INTERACTIONS",
+            Self::InvalidChanges(_) => "INVALID_CHANGES",
             Self::InvalidBatch(_) => "INVALID_BATCH",
             Self::InvalidParameter(_) => "INVALID_PARAMETER",
             Self::UnknownParameter { .. } => "UNKNOWN_PARAMETER",
@@ -371,6 +376,7 @@ impl Failure {
             | Self::InvalidSession(_)
             | Self::UnknownSession(_)
             | Self::InvalidInteractions(_)
+            | Self::InvalidChanges(_)
             | Self::InvalidBatch(_) => StatusCode::NOT_ACCEPTABLE,
             Self::InvalidParameter(_)
             | Self::UnknownParameter { .. }

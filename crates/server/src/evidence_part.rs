@@ -2,9 +2,10 @@
 
 use std::io;
 
-use plumbline_bundle::PackError;
 use plumbline_bundle::container::{Index, Part, TAIL_BYTES};
+use plumbline_bundle::{Bundle, BundleParts, PackError};
 use plumbline_store::{AttemptBlob, BlobPart, Blobs};
+use tokio::task::spawn_blocking;
 
 /// Returns a container with the wanted members of a blob, of which only these are read. A blob in
 /// the format of earlier versions is returned whole. Returns `None` if there is no blob, and
@@ -39,6 +40,20 @@ pub(crate) async fn read_part(
     ranges.push((tail_start, tail));
     let ranges: Vec<_> = ranges.iter().map(|(at, bytes)| (*at, &bytes[..])).collect();
     part.assemble(&ranges).map(Some).map_err(invalid_data)
+}
+
+/// Returns the packed recording in the evidence of an audit; `None` if there is none.
+pub(crate) async fn read_recording(
+    blob: AttemptBlob<'_>,
+    blobs: &dyn Blobs,
+) -> io::Result<Option<Vec<u8>>> {
+    let parts = BundleParts::RECORDING;
+    let Some(packed) = read_part(blob, blobs, |name| parts.contain(name)).await? else {
+        return Ok(None);
+    };
+    let unpack = spawn_blocking(move || Bundle::unpack_parts(&packed, parts));
+    let bundle = unpack.await.map_err(io::Error::other)?;
+    Ok(bundle.map_err(invalid_data)?.recording)
 }
 
 fn invalid_data(error: PackError) -> io::Error {

@@ -8,7 +8,7 @@ use crate::{
     agents,
     api::{
         account, audit, audits, batches, comparisons, devices, health, locations,
-        metrics as metrics_route, networks, saved_sessions, secrets, shares,
+        metrics as metrics_route, networks, recordings, saved_sessions, secrets, shares,
     },
     app::App,
     errors::Failure,
@@ -73,6 +73,9 @@ fn documented() -> Routes {
         .delete("/v1/audit/share/{id}", shares::revoke)
         .get("/v1/shares", shares::list)
         .get("/v1/audits", audits::list)
+        .get("/v1/audits/{id}/recording", recordings::one)
+        .post("/v1/audits/{id}/experiments", recordings::experiment)
+        .post("/v1/audits/{id}/matrix", recordings::matrix)
         .post("/v1/batches", batches::start)
         .get("/v1/batches/{id}", batches::one)
         .post("/v1/batches/{id}/cancel", batches::cancel)

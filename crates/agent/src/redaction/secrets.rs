@@ -104,6 +104,11 @@ impl Secrets {
         }
     }
 
+    /// Returns the values to be removed.
+    pub(crate) fn texts(&self) -> Vec<String> {
+        self.texts.iter().cloned().collect()
+    }
+
     /// Removes the secrets from the names and scripts of interactions.
     pub(crate) fn redact_interactions(&self, records: InteractionRecords) -> InteractionRecords {
         let Ok(text) = serde_json::to_vec(&records) else {

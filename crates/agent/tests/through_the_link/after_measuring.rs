@@ -8,9 +8,10 @@ use plumbline_bundle::{Artifact, Bundle, FailureCode, InteractionRecords};
 use plumbline_catalog::{BUILT_IN, Catalog};
 use plumbline_link::Guard;
 use plumbline_seam::{AuditOutput, Interactions, Order, VisitOptions};
+use plumbline_traffic::RootCertStore;
 use serde_json::Value;
 
-use crate::rig::launcher;
+use crate::rig::{interception, launcher};
 use crate::site::{Response, Site};
 
 #[tokio::test]
@@ -97,6 +98,7 @@ async fn audit_with(site: &Site, network: &str, options: VisitOptions) -> AuditO
         options,
     };
     let auditor = Auditor {
+        interception: interception(RootCertStore::empty()),
         browsers: Pool::start(launcher(), 0),
         agent_location: AgentLocation {
             id: order.location.clone(),
@@ -123,6 +125,7 @@ async fn a_trace_flood_is_too_large_at_once_and_no_internal_error() {
         options: plumbline_seam::VisitOptions::default(),
     };
     let auditor = Auditor {
+        interception: interception(RootCertStore::empty()),
         browsers: Pool::start(launcher(), 0),
         agent_location: AgentLocation {
             id: order.location.clone(),

@@ -5,6 +5,8 @@ mod after_measuring;
 mod all_traffic;
 mod guarded;
 mod isolated;
+mod recorded;
 mod rig;
+mod secure_site;
 mod site;
 mod steps;

@@ -5,10 +5,12 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use plumbline_agent::Interception;
 use plumbline_browser::{LaunchOptions, Launcher, NetworkPath, VisitError, VisitPlan, visit};
 use plumbline_bundle::Bundle;
 use plumbline_catalog::{BUILT_IN, Catalog};
 use plumbline_link::{Guard, LineProfile, Link, LinkConfig, Resolution, Resolver};
+use plumbline_traffic::RootCertStore;
 
 /// A resolver that returns the same addresses for every name.
 pub struct FixedResolver(pub Vec<IpAddr>);
@@ -53,4 +55,8 @@ pub fn plan(url: &str, link: &Link) -> VisitPlan {
 pub async fn visit_through(link: &Link, url: &str) -> Result<Bundle, VisitError> {
     let browser = launcher().launch().await.unwrap();
     visit(browser, &plan(url, link), &|_| {}).await
+}
+
+pub fn interception(roots: RootCertStore) -> Interception {
+    Interception::new(&launcher(), Arc::new(roots)).unwrap()
 }

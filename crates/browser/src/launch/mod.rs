@@ -114,6 +114,8 @@ pub struct Launcher {
     isolation: NetworkIsolation,
     memory_bytes: u64,
     page_clock: bool,
+    /// Fingerprint of a public key whose certificates are trusted for all hosts.
+    trusted_key: Option<String>,
     /// Directory in which cgroups can be created, if there is one.
     cgroups: Option<CgroupParent>,
 }
@@ -145,8 +147,18 @@ impl Launcher {
             isolation,
             memory_bytes: options.memory_bytes,
             page_clock: options.page_clock,
+            trusted_key: None,
             cgroups,
         })
+    }
+
+    /// Returns a launcher of browsers that trust certificates with a public key for all hosts. The
+    /// fingerprint is its SHA-256 hash in Base64.
+    pub fn trusting(&self, fingerprint: String) -> Self {
+        Self {
+            trusted_key: Some(fingerprint),
+            ..self.clone()
+        }
     }
 
     /// Returns how browsers are prevented from connecting to anything but their proxy.
@@ -301,6 +313,11 @@ impl Launcher {
             .process_group(0);
         if !self.sandbox {
             command.arg("--no-sandbox");
+        }
+        if let Some(fingerprint) = &self.trusted_key {
+            command.arg(format!(
+                "--ignore-certificate-errors-spki-list={fingerprint}"
+            ));
         }
         if let Some(user) = self.user {
             command.uid(user.uid).gid(user.gid);

@@ -152,6 +152,7 @@ async fn perform(
     let document = page.loading.main_document();
     warn_about_document(&mut page, document.status);
     Ok(Bundle {
+        recording: None,
         format: FORMAT,
         requested_url: plan.url.clone(),
         final_url: page.loading.final_url().to_owned(),

@@ -10,6 +10,7 @@ const GZIPPED: &[u8] = include_bytes!("../../tests/data/small-page.bundle.gz");
 fn bundle() -> Bundle {
     let page = RawValue::from_string(r#"{"innerWidth":412}"#.to_owned()).unwrap();
     Bundle {
+        recording: None,
         format: FORMAT,
         requested_url: "https://example.com/".to_owned(),
         final_url: "https://example.com/".to_owned(),

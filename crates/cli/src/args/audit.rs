@@ -12,7 +12,15 @@ use super::{BrowserArgs, DataArgs, FieldArgs, StateArgs, TargetArgs};
 #[derive(Debug, clap::Args)]
 pub struct AuditArgs {
     /// The URL of the page
-    pub url: String,
+    #[arg(required_unless_present = "recording")]
+    pub url: Option<String>,
+    /// Visit a recording of `plumbline record` in place of the servers; nothing is connected to
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["url", "interactions", "steps", "consent", "view"]
+    )]
+    pub recording: Option<PathBuf>,
     #[command(flatten)]
     pub conditions: ConditionArgs,
     /// Print the whole report as JSON
@@ -54,12 +62,101 @@ pub struct AuditArgs {
 }
 
 #[derive(Debug, clap::Args)]
+pub struct RecordArgs {
+    /// The URL of the page
+    pub url: String,
+    /// The file to write
+    #[arg(long, short, value_name = "FILE")]
+    pub output_path: PathBuf,
+    #[command(flatten)]
+    pub conditions: ConditionArgs,
+    /// Record the page also if the server responds with status 400 or above
+    #[arg(long)]
+    pub allow_error_status: bool,
+    /// Print nothing but errors
+    #[arg(long, short)]
+    pub quiet: bool,
+    #[command(flatten)]
+    pub state: StateArgs,
+}
+
+#[derive(Debug, clap::Args)]
 pub struct CompareArgs {
     /// The URLs of the two pages; the second is compared with the first
     #[arg(num_args = 2, required = true, value_names = ["URL_A", "URL_B"])]
     pub urls: Vec<String>,
     #[command(flatten)]
     pub conditions: ConditionArgs,
+    #[command(flatten)]
+    pub comparison: ComparisonArgs,
+    #[command(flatten)]
+    pub state: StateArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct ConvertRecordingArgs {
+    /// A recording, or a HAR file (of this or another program) whose name ends with .har
+    pub input: PathBuf,
+    /// The file to write: a HAR file if its name ends with .har, otherwise a recording
+    pub output: PathBuf,
+    /// Remove the values of cookies, tokens and authorization, also from bodies
+    #[arg(long)]
+    pub redact: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct ExperimentArgs {
+    /// A recording of `plumbline record`
+    pub recording: PathBuf,
+    /// A change in JSON, such as '{"block":{"pattern":"*://ads.example.com/*"}}'; repeatable
+    #[arg(long = "change", value_name = "JSON")]
+    pub changes: Vec<String>,
+    /// A file with a JSON list of changes
+    #[arg(
+        long = "changes",
+        value_name = "FILE",
+        required_unless_present = "changes"
+    )]
+    pub changes_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub conditions: ConditionArgs,
+    #[command(flatten)]
+    pub comparison: ComparisonArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct MatrixArgs {
+    /// A recording of `plumbline record`
+    pub recording: PathBuf,
+    /// The devices; `plumbline devices` lists the ids [default: those of Lighthouse's presets]
+    #[arg(long, value_name = "ID,…", value_delimiter = ',')]
+    pub devices: Vec<String>,
+    /// The networks; `plumbline networks` lists the ids [default: all]
+    #[arg(long, value_name = "ID,…", value_delimiter = ',')]
+    pub networks: Vec<String>,
+    /// The format of the result [default: a text]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub output: Option<MatrixOutput>,
+    /// The output file [default: standard output]
+    #[arg(long, value_name = "PATH")]
+    pub output_path: Option<PathBuf>,
+    /// Show no progress
+    #[arg(long, short)]
+    pub quiet: bool,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum MatrixOutput {
+    Json,
+    Markdown,
+    Csv,
+}
+
+/// How two pages are compared.
+#[derive(Debug, clap::Args)]
+pub struct ComparisonArgs {
     /// The most pairs of visits; fewer are made if the answer is clear before
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u8).range(4..=10))]
     pub max_pairs: u8,
@@ -78,8 +175,6 @@ pub struct CompareArgs {
     /// Show no progress
     #[arg(long, short)]
     pub quiet: bool,
-    #[command(flatten)]
-    pub state: StateArgs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -94,6 +189,13 @@ pub enum ComparisonOutput {
 pub struct ConditionArgs {
     #[command(flatten)]
     pub choice: ChoiceArgs,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+/// Where and with which browser visits are made, and which targets are allowed.
+#[derive(Debug, clap::Args)]
+pub struct PlaceArgs {
     /// The location to audit from; simulated unless this machine is there; `plumbline locations`
     /// lists the ids [default: the location of this machine]
     #[arg(long, value_name = "ID")]

@@ -17,8 +17,9 @@ pub use admin::{
     KeysEndSessionsArgs, KeysRevokeArgs, MigrateStoreArgs,
 };
 pub use audit::{
-    AuditArgs, ChoiceArgs, CompareArgs, ComparisonOutput, ConditionArgs, DoctorArgs, FormFactor,
-    JudgeArgs, MetricsArgs, OutputArgs,
+    AuditArgs, ChoiceArgs, CompareArgs, ComparisonArgs, ComparisonOutput, ConditionArgs,
+    ConvertRecordingArgs, DoctorArgs, ExperimentArgs, FormFactor, JudgeArgs, MatrixArgs,
+    MatrixOutput, MetricsArgs, OutputArgs, RecordArgs,
 };
 pub use catalog::{CatalogArgs, CompletionsArgs};
 pub use config_file::parse;
@@ -44,6 +45,14 @@ pub enum Command {
     Audit(Box<AuditArgs>),
     /// Compare two pages fairly: visit them in turn until it is clear whether one is faster
     Compare(Box<CompareArgs>),
+    /// Visit a page once and keep its traffic, so that it can be visited again without its servers
+    Record(Box<RecordArgs>),
+    /// Change a recording and measure whether the page becomes faster
+    Experiment(Box<ExperimentArgs>),
+    /// Audit a recording with several devices and networks
+    Matrix(Box<MatrixArgs>),
+    /// Convert a recording from or to HAR, or remove secrets from it
+    ConvertRecording(ConvertRecordingArgs),
     /// Evaluate the stored evidence of an audit again and print the report as JSON
     Judge(JudgeArgs),
     /// Print the metrics of a trace file as JSON

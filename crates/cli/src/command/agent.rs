@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plumbline_agent::{AgentSettings, Auditor, Cpu, Host};
+use plumbline_agent::{AgentSettings, Auditor, Cpu, Host, Interception};
 use plumbline_browser::Pool;
 use plumbline_remote::{RemoteWork, Server, Trust};
 use plumbline_store::AgentToken;
@@ -54,7 +54,10 @@ pub async fn run(args: AgentArgs) -> Result<Exit, Exit> {
         slots,
         "agent started"
     );
+    let roots = plumbline_http::roots::of_system();
+    let interception = Interception::new(&launcher, roots).map_err(Exit::failed)?;
     let auditor = Auditor {
+        interception,
         browsers: Pool::start(launcher, 1),
         catalog: Arc::new(targets.catalog),
         guard,

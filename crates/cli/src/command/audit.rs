@@ -21,6 +21,7 @@ use crate::local_auditor::prepare;
 use crate::opener;
 use crate::output::{self, Outputs};
 use crate::progress_line::ProgressLine;
+use crate::recording_files::RecordingFile;
 use crate::settings::FieldSettings;
 use crate::standard_output as out;
 use crate::visit_options;
@@ -35,7 +36,20 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
     if let Some(number) = args.interactions {
         options.interactions = Interactions::of(number.into()).unwrap_or_default();
     }
-    let (auditor, [order], targets) = prepare(args.conditions, [args.url], options)?;
+    let recording = args.recording.as_deref().map(RecordingFile::read);
+    let recording = recording.transpose()?;
+    let url = match (args.url, &recording) {
+        (_, Some(file)) => {
+            options.replay = file.replay(Vec::new());
+            file.recording.url.clone()
+        }
+        (Some(url), None) => url,
+        (None, None) => return Err(Exit::usage("a URL or a recording is needed")),
+    };
+    let (auditor, [order], targets) = prepare(args.conditions, [url], options)?;
+    if let Some(file) = &recording {
+        file.provide_to(&auditor);
+    }
     let field = FieldSettings::resolve(&args.field, &targets)?;
     let catalog = Arc::clone(&auditor.catalog);
     let field = FieldData::new(field, catalog, Arc::new(UnsharedQuota));

@@ -1,28 +1,38 @@
 //! `compare`: compares two pages by visiting them in turn.
 
-use plumbline_agent::{AuditEvent, VisitEvent};
+use plumbline_agent::{AuditEvent, Auditor, VisitEvent};
 use plumbline_bundle::Encoding;
 use plumbline_model::comparison::Answer;
 use plumbline_report::comparison::{ComparisonFormat, ComparisonReport};
+use plumbline_seam::Order;
 
-use crate::args::{CompareArgs, ComparisonOutput};
+use crate::args::{CompareArgs, ComparisonArgs, ComparisonOutput};
 use crate::clock::now;
 use crate::exit::Exit;
 use crate::local_auditor::prepare;
+use crate::output::write_text;
 use crate::progress_line::ProgressLine;
-use crate::standard_output as out;
 use crate::visit_options;
 
 /// Runs `plumbline compare`.
 pub async fn run(args: CompareArgs) -> Result<Exit, Exit> {
     let mut options = visit_options::resolve(args.state, false)?;
-    options.quick |= args.quick;
+    options.quick |= args.comparison.quick;
     let urls: [String; 2] = args
         .urls
         .try_into()
         .map_err(|_| Exit::usage("two URLs are compared"))?;
     let (auditor, [mut order, second], _) = prepare(args.conditions, urls, options)?;
     order.options.compare_with = Some(second.url);
+    compare(&auditor, &order, &args.comparison).await
+}
+
+/// Performs a comparison and writes its result.
+pub async fn compare(
+    auditor: &Auditor,
+    order: &Order,
+    args: &ComparisonArgs,
+) -> Result<Exit, Exit> {
     let max_pairs = u32::from(args.max_pairs);
     let progress = (!args.quiet).then(|| ProgressLine::start(1, max_pairs));
     let observe = |AuditEvent { visit, event }: AuditEvent<'_>| {
@@ -31,7 +41,7 @@ pub async fn run(args: CompareArgs) -> Result<Exit, Exit> {
             progress.show(phase, visit);
         }
     };
-    let audit = auditor.audit_runs(&order, max_pairs, Encoding::Container, &observe);
+    let audit = auditor.audit_runs(order, max_pairs, Encoding::Container, &observe);
     let output = audit.await.map_err(Exit::failed)?;
     drop(progress);
     let report = &output.report;
@@ -49,11 +59,7 @@ pub async fn run(args: CompareArgs) -> Result<Exit, Exit> {
         Some(ComparisonOutput::Markdown) => ComparisonFormat::Markdown,
         Some(ComparisonOutput::Junit) => ComparisonFormat::Junit,
     });
-    match &args.output_path {
-        None => out::text(text)?,
-        Some(path) => std::fs::write(path, text)
-            .map_err(|error| Exit::failed(format!("{}: {error}", path.display())))?,
-    }
+    write_text(args.output_path.as_deref(), text)?;
     let comparison = &compared.compared.comparison;
     if args.fail_if_slower && comparison.shows(Answer::Slower) {
         return Ok(Exit::OverBudget);

@@ -6,7 +6,7 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;
 
-use plumbline_agent::{AgentSettings, Auditor, Cpu, Host, self_check};
+use plumbline_agent::{AgentSettings, Auditor, Cpu, Host, Interception, self_check};
 use plumbline_browser::{LaunchOptions, Launcher, NetworkIsolation, Pool, sweep};
 use plumbline_catalog::Catalog;
 use plumbline_server::{
@@ -135,7 +135,10 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
             isolation = describe_isolation(has_sandbox, launcher.network_isolation());
             let pool = Pool::start(launcher.clone(), 1);
             browsers = Some(browser_counter(&pool));
+            let roots = plumbline_http::roots::of_system();
+            let interception = Interception::new(&launcher, roots).map_err(Exit::failed)?;
             let auditor = Auditor {
+                interception,
                 cpu: Cpu::new(launcher.clone(), calibration_file(&launcher)),
                 browsers: pool,
                 catalog: Arc::clone(&catalog),

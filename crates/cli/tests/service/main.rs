@@ -18,6 +18,7 @@ mod operating;
 mod output;
 mod pages;
 mod postgres;
+mod recordings;
 mod restarts;
 mod saved_sessions;
 mod secrets;

@@ -109,6 +109,7 @@ impl Visit {
         ];
         log.extend(self.more_requests);
         Bundle {
+            recording: None,
             format: FORMAT,
             requested_url: self.requested_url,
             final_url: self.url,

@@ -16,11 +16,11 @@ use tokio::time::{sleep, timeout};
 
 use super::Shared;
 use super::backup::{BackupState, backup_time};
+use super::handshake::shake_hands;
 use super::record::{ConnectionLogEntry, ConnectionOutcome};
-use super::server_time::wait_until_due;
 use super::socks::{ConnectRequest, Reply};
 use crate::guard::{Refusal, RefusalReason, literal};
-use crate::model::{Direction, HANDSHAKE_WIRE_BYTES, HEADER_BYTES, PAYLOAD_BYTES};
+use crate::model::{Direction, HANDSHAKE_WIRE_BYTES, PAYLOAD_BYTES};
 
 /// Time without a response from an address after which the next one is tried in parallel (RFC
 /// 8305).
@@ -64,7 +64,7 @@ pub(super) struct PendingConnection {
 }
 
 /// A packet that is in transit on the line; the future returns how long it took.
-type Transit = Pin<Box<dyn Future<Output = Duration> + Send>>;
+pub(super) type Transit = Pin<Box<dyn Future<Output = Duration> + Send>>;
 
 impl PendingConnection {
     pub(super) fn start(shared: &Shared) -> Self {
@@ -81,10 +81,12 @@ impl PendingConnection {
         entry: &ConnectionLogEntry,
     ) -> Result<Dialed, ConnectionOutcome> {
         let (ConnectRequest { host, port }, opened_at) = (request, self.opened_at);
-        shared
-            .guard
-            .check_host(host, *port)
-            .map_err(ConnectionOutcome::Blocked)?;
+        if !shared.is_replayed() {
+            shared
+                .guard
+                .check_host(host, *port)
+                .map_err(ConnectionOutcome::Blocked)?;
+        }
         let fixed = literal(host)
             .map(|ip| vec![ip])
             .or_else(|| shared.guard.loopback_of(host, *port));
@@ -109,6 +111,7 @@ impl PendingConnection {
         let backup_at = backup_time(opened_at, shared.clock.now());
         let mut handshake = pin!(shake_hands(
             Arc::clone(shared),
+            request.clone(),
             addresses.clone(),
             first_packet
         ));
@@ -123,7 +126,7 @@ impl PendingConnection {
                 dialed = &mut handshake => dialed,
                 () = shared.clock.sleep_until(backup_at) => {
                     let syn = send_packet(shared, Direction::Up, HANDSHAKE_WIRE_BYTES);
-                    let backup = shake_hands(Arc::clone(shared), addresses, syn);
+                    let backup = shake_hands(Arc::clone(shared), request.clone(), addresses, syn);
                     shared.backups.insert(request, tokio::spawn(backup));
                     handshake.await
                 }
@@ -188,56 +191,6 @@ fn with_port(addresses: Vec<IpAddr>, port: u16) -> Vec<SocketAddr> {
     addresses.into_iter().map(with_port).collect()
 }
 
-/// Performs a handshake whose first packet is already in transit.
-async fn shake_hands(
-    shared: Arc<Shared>,
-    addresses: Vec<SocketAddr>,
-    syn: Transit,
-) -> Result<Dialed, ConnectionOutcome> {
-    let connect = async {
-        let attempts = connect_any(shared.upstream_buffer_bytes(), &addresses);
-        timeout(shared.connect_timeout, attempts).await
-    };
-    let wait;
-    let (up, arrived_at, result) = if shared.clock.speed() > 1.0 {
-        // The real handshake takes place while the packet is under way on the emulated network,
-        // and its time counts from the arrival of the packet.
-        wait = OutsideWait::begin(&shared.clock);
-        let arrival = async {
-            let up = syn.await;
-            let arrived_at = shared.clock.now();
-            wait.begin_page_time(arrived_at);
-            (up, arrived_at)
-        };
-        let connect = async { (connect.await, wait.elapsed()) };
-        let ((up, arrived_at), result) = tokio::join!(arrival, connect);
-        (up, arrived_at, result)
-    } else {
-        let up = syn.await;
-        let arrived_at = shared.clock.now();
-        wait = OutsideWait::begin(&shared.clock);
-        wait.begin_page_time(arrived_at);
-        (up, arrived_at, (connect.await, wait.elapsed()))
-    };
-    drop(wait);
-    let (result, elapsed) = result;
-    wait_until_due(&shared.clock, arrived_at + elapsed).await;
-    let wire_bytes = match result {
-        Ok(Ok(_)) => HANDSHAKE_WIRE_BYTES,
-        _ => HEADER_BYTES,
-    };
-    let down = send_packet(&shared, Direction::Down, wire_bytes).await;
-    match result {
-        Err(_) => Err(ConnectionOutcome::ConnectTimedOut),
-        Ok(Err(e)) => Err(outcome_of_error(&e)),
-        Ok(Ok((stream, address))) => Ok(Dialed {
-            stream,
-            address,
-            rtt: up + down,
-        }),
-    }
-}
-
 /// Checks all addresses of a host, including those that would not be tried.
 fn check_all(
     shared: &Shared,
@@ -247,6 +200,9 @@ fn check_all(
 ) -> Result<(), ConnectionOutcome> {
     for address in addresses {
         entry.set_address(*address);
+        if shared.is_replayed() {
+            continue;
+        }
         let result = shared.guard.check_address(host, *address);
         result.map_err(ConnectionOutcome::Blocked)?;
         if *address == shared.address {
@@ -258,7 +214,7 @@ fn check_all(
     Ok(())
 }
 
-fn send_packet(shared: &Shared, direction: Direction, wire_bytes: u32) -> Transit {
+pub(super) fn send_packet(shared: &Shared, direction: Direction, wire_bytes: u32) -> Transit {
     match shared.emulator() {
         Some(emulator) => Box::pin(emulator.send_message(direction, wire_bytes)),
         None => Box::pin(ready(Duration::ZERO)),
@@ -318,7 +274,7 @@ pub(super) async fn connect_any(
     }
 }
 
-async fn connect(
+pub(super) async fn connect(
     address: SocketAddr,
     buffer_bytes: Option<u32>,
 ) -> io::Result<(TcpStream, SocketAddr)> {
@@ -337,7 +293,7 @@ async fn connect(
     Ok((stream, address))
 }
 
-fn outcome_of_error(error: &io::Error) -> ConnectionOutcome {
+pub(super) fn outcome_of_error(error: &io::Error) -> ConnectionOutcome {
     use io::ErrorKind::*;
     match error.kind() {
         ConnectionRefused | ConnectionReset => ConnectionOutcome::ConnectionRefused,

@@ -12,11 +12,13 @@ mod byte_queue;
 mod dial;
 mod direct;
 mod emulator;
+mod handshake;
 mod meter;
 mod record;
 mod relay;
 mod resolve;
 mod server_time;
+mod servers;
 mod service_hosts;
 mod socks;
 mod timer;
@@ -40,6 +42,7 @@ use tokio::time::timeout;
 pub use direct::connect_guarded;
 pub use record::{ConnectionOutcome, ConnectionRecord};
 pub use resolve::{Resolution, Resolver, SystemResolver};
+pub use servers::{RecordedConnection, Recorder, ReplayedHandshake, Replayer, Servers};
 
 use backup::Backups;
 use dial::PendingConnection;
@@ -48,6 +51,7 @@ use meter::Meter;
 use record::ConnectionLog;
 use relay::RelayEnd;
 use resolve::LookupCache;
+use servers::ReplayedNames;
 use socks::ConnectRequest;
 
 use crate::model::Setup;
@@ -61,6 +65,7 @@ pub struct LinkConfig {
     pub clock: Option<Arc<PageClock>>,
     pub guard: Arc<Guard>,
     pub resolver: Arc<dyn Resolver>,
+    pub servers: Servers,
     /// Limit on the payload in both directions; when it is exceeded, all connections are reset.
     pub max_bytes: u64,
     /// Hosts that only the browser's own services use; a leading dot matches all subdomains.
@@ -84,6 +89,7 @@ impl LinkConfig {
             clock: None,
             guard,
             resolver: Arc::new(SystemResolver),
+            servers: Servers::Real,
             max_bytes: 100_000_000,
             refused_hosts: services.iter().map(|h| (*h).to_owned()).collect(),
             lookup_timeout: Duration::from_secs(10),
@@ -106,6 +112,7 @@ struct Shared {
     clock: Arc<PageClock>,
     guard: Arc<Guard>,
     resolver: Arc<dyn Resolver>,
+    servers: Servers,
     lookups: LookupCache,
     backups: Backups,
     log: Arc<ConnectionLog>,
@@ -129,6 +136,11 @@ impl Shared {
     fn upstream_buffer_bytes(&self) -> Option<u32> {
         self.upstream_buffer_bytes
             .filter(|_| !self.limits_removed.load(Relaxed))
+    }
+
+    /// Returns whether no server is connected to.
+    fn is_replayed(&self) -> bool {
+        matches!(self.servers, Servers::Replayed(_))
     }
 
     fn emulator(&self) -> Option<&Arc<NetworkEmulator>> {
@@ -183,7 +195,11 @@ impl Link {
         let shared = Arc::new(Shared {
             address,
             guard: config.guard,
-            resolver: config.resolver,
+            resolver: match &config.servers {
+                Servers::Replayed(replayer) => Arc::new(ReplayedNames(Arc::clone(replayer))),
+                Servers::Real | Servers::Recorded(_) => config.resolver,
+            },
+            servers: config.servers,
             lookups: LookupCache::default(),
             backups: Backups::default(),
             log: Arc::new(ConnectionLog::new(Arc::clone(&clock))),

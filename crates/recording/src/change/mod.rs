@@ -30,7 +30,7 @@ pub use error::{ChangeError, ChangeProblem};
 pub use pattern::{HostPattern, HostsPattern, Pattern};
 
 /// One change of a recording.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(
     tag = "type",
     rename_all = "camelCase",
@@ -44,7 +44,7 @@ pub enum Change {
     /// begin with `*.`, which includes the domain itself.
     Blackhole { host: String },
     /// Responses come later.
-    Delay { pattern: Pattern, ms: f64 },
+    Delay { pattern: Pattern, ms: u32 },
     /// Responses have a header with this value only.
     SetHeader {
         pattern: Pattern,
@@ -209,7 +209,7 @@ impl Editor {
         match change {
             Change::Block { pattern } => self.block(pattern),
             Change::Blackhole { host } => self.blackhole(host),
-            Change::Delay { pattern, ms } => self.delay(pattern, *ms),
+            Change::Delay { pattern, ms } => self.delay(pattern, (*ms).into()),
             Change::SetHeader {
                 pattern,
                 name,

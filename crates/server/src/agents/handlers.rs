@@ -5,12 +5,13 @@ use std::time::Duration;
 use axum::{
     body::HttpBody,
     extract::{FromRequest, Request, State},
-    response::Response,
+    http::{HeaderValue, header},
+    response::{IntoResponse, Response},
 };
 use plumbline_model::report::{FORMAT, Report};
 use plumbline_seam::{
     Attempt, Finish, Heartbeat, Job, LeaseRequest, LeaseResponse, LeaseState, LeaseStatus,
-    MAX_LEASE_WAIT_MS, ProgressUpdate, Return, ReturnReason,
+    MAX_LEASE_WAIT_MS, ProgressUpdate, RecordingRequest, Return, ReturnReason,
 };
 use plumbline_store::{Lease, ReleaseReason};
 use serde::de::DeserializeOwned;
@@ -19,7 +20,7 @@ use tokio::time::Instant;
 
 use super::{caller::AgentCaller, parts};
 use crate::{
-    api::{audit::shutdown_requested, request_body},
+    api::{audit::shutdown_requested, json_body},
     dispatch::{AgentSlot, REPORT_BYTES, whole_ms},
     envelope,
     errors::{Failure, InvalidValue},
@@ -78,6 +79,7 @@ pub(crate) async fn lease(
                 || !request.runs_steps && options.need_steps()
                 || !request.warms_cache && options.need_warm_cache()
                 || !request.compares && options.need_comparison()
+                || !request.replays && options.need_interception()
                 || !request.masks_secrets && !options.secret_names().is_empty()
                 || !(request.masks_secrets && request.keeps_sessions) && options.session.is_some();
             if is_too_old {
@@ -151,6 +153,25 @@ pub(crate) async fn progress(
     Ok(lease_status(state))
 }
 
+/// `POST /agent/v1/recording`: the recording that an audit replays.
+pub(crate) async fn recording(
+    State(service): State<SharedState>,
+    caller: AgentCaller,
+    Message(message): Message<RecordingRequest>,
+) -> Result<Response, Failure> {
+    let lease = lease_of(&service, &caller, &message.attempt).await?;
+    let lease = lease.ok_or(Failure::NotFound)?;
+    let mut replays = lease.order.options.replays();
+    let replay = replays.find(|replay| replay.recording == message.recording);
+    let replay = replay.ok_or(Failure::NotFound)?;
+    let dispatcher = &parts(&service)?.dispatcher;
+    let recording = dispatcher.recording(replay).await;
+    let recording = recording.map_err(Failure::unavailable)?;
+    let recording = recording.ok_or(Failure::NotFound)?;
+    let content_type = HeaderValue::from_static("application/octet-stream");
+    Ok(([(header::CONTENT_TYPE, content_type)], recording).into_response())
+}
+
 /// `POST /agent/v1/finish`: idempotent for the attempt that has finished, because its first
 /// response may have been lost.
 pub(crate) async fn finish(
@@ -217,7 +238,7 @@ impl<T: DeserializeOwned> FromRequest<SharedState> for Message<T> {
     async fn from_request(request: Request, service: &SharedState) -> Result<Self, Failure> {
         let limits = &service.app.limits;
         let body = request.into_body();
-        let text = request_body::read(body, limits.body_bytes, limits.body_read).await?;
+        let text = json_body::read(body, limits.body_bytes, limits.body_read).await?;
         parse(&text).map(Self)
     }
 }
@@ -237,7 +258,7 @@ impl<T: DeserializeOwned> FromRequest<SharedState> for ReportMessage<T> {
         let length = length.map(|length| usize::try_from(length).unwrap_or(usize::MAX));
         let dispatcher = &parts(service)?.dispatcher;
         let memory = dispatcher.report_memory.reserve(length).await?;
-        let text = request_body::read(request.into_body(), REPORT_BYTES, REPORT_TIMEOUT).await?;
+        let text = json_body::read(request.into_body(), REPORT_BYTES, REPORT_TIMEOUT).await?;
         Ok(Self {
             message: parse(&text)?,
             _memory: memory,

@@ -28,6 +28,7 @@ pub(crate) fn routes() -> Routes {
         .extra_time(handlers::MAX_WAIT)
         .post(seam::HEARTBEAT, handlers::heartbeat)
         .post(seam::PROGRESS, handlers::progress)
+        .post(seam::RECORDING, handlers::recording)
         .post(seam::FINISH, handlers::finish)
         .extra_time(handlers::REPORT_TIMEOUT)
         .post(seam::RETURN, handlers::release)

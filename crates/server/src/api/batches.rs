@@ -9,8 +9,9 @@ use crate::{
     api::{
         audits::{Row, state_name},
         idempotency::IdempotencyKey,
+        json_body::JsonObject,
         path_id::PathId,
-        request_body::{BatchRequest, JsonObject},
+        request_body::BatchRequest,
     },
     auth::{Caller, Starter},
     cancel::cancel_batch,
@@ -33,10 +34,12 @@ pub(crate) async fn start(
     let request = request.validate(&service.app)?;
     let count = request.orders.count();
     let batch_id = start::start(&service, &starter, request, idempotency_key).await?;
-    Ok(envelope::data(AcceptedBatch {
-        batch_id: &batch_id,
-        audits: count,
-    }))
+    Ok(accepted(&batch_id, count))
+}
+
+/// Returns the response to the start of a batch.
+pub(super) fn accepted(batch_id: &str, audits: u32) -> Response {
+    envelope::data(AcceptedBatch { batch_id, audits })
 }
 
 #[derive(Serialize)]

@@ -14,8 +14,9 @@ use crate::{
     api::{
         audit::{MAX_WAIT_S, Tracking, status_of},
         idempotency::IdempotencyKey,
+        json_body::JsonObject,
         path_id::PathId,
-        request_body::{ComparisonRequest, JsonObject},
+        request_body::ComparisonRequest,
     },
     auth::{Caller, Starter},
     envelope,

@@ -11,11 +11,13 @@ pub(crate) mod health;
 pub(crate) mod locations;
 pub(crate) mod metrics;
 pub(crate) mod networks;
+pub(crate) mod recordings;
 pub(crate) mod saved_sessions;
 pub(crate) mod secrets;
 pub(crate) mod shares;
 
 pub(crate) mod idempotency;
+pub(crate) mod json_body;
 pub(crate) mod request_body;
 pub(crate) mod visit_options;
 

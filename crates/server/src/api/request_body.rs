@@ -1,26 +1,21 @@
-//! Reads, parses and validates the bodies of starts and batches.
+//! Parses and validates the bodies of starts, batches, comparisons and experiments.
 
-use std::{collections::HashSet, ops::RangeInclusive, slice::from_ref, time::Duration};
+use std::{collections::HashSet, ops::RangeInclusive, slice::from_ref};
 
-use axum::{
-    body::{Body, HttpBody},
-    extract::{FromRequest, Request},
-    http::{HeaderMap, header},
-};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
 use plumbline_model::comparison::{MAX_PAIRS, MIN_PAIRS};
+use plumbline_recording::Change;
 use plumbline_seam::{Order, VisitOptions};
 use plumbline_store::AuditOptions;
-use serde::{Deserialize, Deserializer, de::DeserializeOwned};
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
+use super::json_body::{ReadBody, text, whole_number};
 use super::visit_options::{self, RequestedOptions};
 use crate::{
     app::App,
     errors::{Failure, InvalidValue},
     share::{self, MAX_SHARED_DAYS},
     start::{Orders, ValidStart},
-    state::SharedState,
     target,
 };
 
@@ -36,13 +31,7 @@ pub(crate) const MAX_LABELS: usize = 10;
 /// The longest label.
 pub(crate) const MAX_LABEL_CHARS: usize = 40;
 
-/// A body that is a JSON object.
-///
-/// Deserializing refuses what the contract calls an invalid body: a member that is missing, null,
-/// of another type, or given twice. Unknown members are ignored.
-pub(crate) struct JsonObject<T>(pub(crate) T);
-
-/// The body of a start, a batch or a comparison, before validation: its own members, and those that
+/// The body of a start, a batch, a comparison, an experiment or a matrix, before validation: its own members, and those that
 /// all have.
 pub(crate) struct StartBody<T> {
     own: T,
@@ -53,6 +42,8 @@ pub(crate) struct StartBody<T> {
 pub(crate) type AuditRequest = StartBody<AuditMembers>;
 pub(crate) type BatchRequest = StartBody<BatchMembers>;
 pub(crate) type ComparisonRequest = StartBody<ComparisonMembers>;
+pub(crate) type ExperimentRequest = StartBody<ExperimentMembers>;
+pub(crate) type MatrixRequest = StartBody<MatrixMembers>;
 
 /// The own members of a start.
 #[derive(Debug, Deserialize)]
@@ -88,6 +79,26 @@ pub(crate) struct ComparisonMembers {
     max_pairs: Option<i64>,
 }
 
+/// The own members of an experiment. Conditions that are missing are those of the recorded audit.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ExperimentMembers {
+    changes: Value,
+    #[serde(default, deserialize_with = "text")]
+    device: Option<String>,
+    #[serde(default, deserialize_with = "text")]
+    network: Option<String>,
+    #[serde(default, deserialize_with = "whole_number")]
+    max_pairs: Option<i64>,
+}
+
+/// The own members of a matrix.
+#[derive(Debug, Deserialize)]
+pub(crate) struct MatrixMembers {
+    devices: Vec<String>,
+    networks: Vec<String>,
+}
+
 /// The members that all have besides the options of a visit.
 #[derive(Debug, Default, Deserialize)]
 struct CommonMembers {
@@ -95,17 +106,6 @@ struct CommonMembers {
     webhook: Option<String>,
     #[serde(default)]
     labels: Vec<String>,
-}
-
-/// A type that is read from the text of a body.
-pub(crate) trait ReadBody: Sized {
-    fn read_body(text: &[u8]) -> serde_json::Result<Self>;
-}
-
-impl<T: DeserializeOwned> ReadBody for T {
-    fn read_body(text: &[u8]) -> serde_json::Result<Self> {
-        serde_json::from_slice(text)
-    }
 }
 
 impl<T: DeserializeOwned> ReadBody for StartBody<T> {
@@ -250,6 +250,73 @@ impl ComparisonRequest {
             orders: Orders::Single(Box::new(order)),
             options,
         })
+    }
+}
+
+/// The most changes of an experiment.
+pub(crate) const MAX_CHANGES: usize = 50;
+
+impl ExperimentRequest {
+    /// Returns the changes if they can be read.
+    pub(crate) fn changes(&self) -> Result<Vec<Change>, Failure> {
+        let invalid =
+            |reason: String| Failure::InvalidChanges(InvalidValue::new("changes", reason));
+        let changes = Vec::<Change>::deserialize(&self.own.changes);
+        let changes = changes.map_err(|error| invalid(format!("{error}.")))?;
+        if !(1..=MAX_CHANGES).contains(&changes.len()) {
+            let reason = format!("An experiment has between 1 and {MAX_CHANGES} changes.");
+            return Err(invalid(reason));
+        }
+        Ok(changes)
+    }
+
+    /// Validates the values, and returns the comparison of an order under the chosen conditions.
+    pub(crate) fn validate(self, order: Order, app: &App) -> Result<ValidStart, Failure> {
+        let order = Order {
+            device: self.own.device.unwrap_or(order.device),
+            network: self.own.network.unwrap_or(order.network),
+            ..order
+        };
+        let values = Values {
+            urls: from_ref(&order.url),
+            devices: from_ref(&order.device),
+            locations: from_ref(&order.location),
+            networks: from_ref(&order.network),
+            lists: Lists::None,
+        };
+        check_values(&values, app)?;
+        let options = self
+            .common
+            .validate(valid_pairs(self.own.max_pairs)?, app)?;
+        Ok(ValidStart {
+            orders: Orders::Single(Box::new(order)),
+            options,
+        })
+    }
+}
+
+impl MatrixRequest {
+    /// Validates the values, and returns the batch of an order with every device and network.
+    pub(crate) fn validate(self, order: Order, app: &App) -> Result<ValidStart, Failure> {
+        let replay = order.options.replay.clone();
+        let batch = BatchRequest {
+            own: BatchMembers {
+                urls: vec![order.url],
+                devices: self.own.devices,
+                locations: vec![order.location],
+                networks: self.own.networks,
+                runs: None,
+            },
+            common: self.common,
+            options: order.options.into(),
+        };
+        let mut batch = batch.validate(app)?;
+        if let Orders::Batch(orders) = &mut batch.orders {
+            for order in orders {
+                order.options.replay = replay.clone();
+            }
+        }
+        Ok(batch)
     }
 }
 
@@ -447,78 +514,4 @@ fn check_values(values: &Values<'_>, app: &App) -> Result<(), Failure> {
 fn remove_repetitions(list: &mut Vec<String>) {
     let mut seen = HashSet::new();
     list.retain(|item| seen.insert(item.clone()));
-}
-
-/// Deserializes an optional member, which may be absent but not null, as a whole number.
-fn whole_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i64>, D::Error> {
-    let value = Value::deserialize(deserializer)?;
-    let whole = value.as_i64().or_else(|| {
-        // 3.0 is a whole number like 3. A number beyond all bounds only has to stay invalid.
-        let number = value.as_f64().filter(|number| number.fract() == 0.0)?;
-        Some(number as i64)
-    });
-    whole
-        .map(Some)
-        .ok_or_else(|| serde::de::Error::custom("not a whole number"))
-}
-
-/// Deserializes an optional member, which may be absent but not null, as a text.
-pub(crate) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
-    String::deserialize(deserializer).map(Some)
-}
-
-impl<T: ReadBody> FromRequest<SharedState> for JsonObject<T> {
-    type Rejection = Failure;
-
-    async fn from_request(request: Request, service: &SharedState) -> Result<Self, Failure> {
-        if !is_json(request.headers()) {
-            let reason = "The content type must be application/json.";
-            return Err(Failure::InvalidBody(reason.to_owned()));
-        }
-        let limits = &service.app.limits;
-        let text = read(request.into_body(), limits.body_bytes, limits.body_read).await?;
-        // The derived implementation would also accept the values as an array.
-        if text.trim_ascii_start().first() != Some(&b'{') {
-            return Err(Failure::InvalidBody(
-                "The body must be a JSON object.".to_owned(),
-            ));
-        }
-        T::read_body(&text)
-            .map(Self)
-            .map_err(|error| Failure::InvalidBody(error.to_string()))
-    }
-}
-
-fn is_json(headers: &HeaderMap) -> bool {
-    let mut types = headers.get_all(header::CONTENT_TYPE).iter();
-    let (Some(only), None) = (types.next(), types.next()) else {
-        return false;
-    };
-    let essence = only
-        .to_str()
-        .unwrap_or_default()
-        .split(';')
-        .next()
-        .unwrap_or_default();
-    essence.trim().eq_ignore_ascii_case("application/json")
-}
-
-/// Reads a body of at most `max_bytes` within `timeout`.
-pub(crate) async fn read(
-    body: Body,
-    max_bytes: usize,
-    timeout: Duration,
-) -> Result<Vec<u8>, Failure> {
-    // A body whose announced length is too large is refused without reading it.
-    if body.size_hint().lower() > max_bytes as u64 {
-        return Err(Failure::BodyTooLarge);
-    }
-    let reading = Limited::new(body, max_bytes).collect();
-    match tokio::time::timeout(timeout, reading).await {
-        Err(_) => Err(Failure::BodyTooSlow),
-        Ok(Ok(body)) => Ok(body.to_bytes().into()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Failure::BodyTooLarge),
-        // The client disconnected, or its chunks are malformed.
-        Ok(Err(_)) => Err(Failure::InvalidBody("The body is incomplete.".to_owned())),
-    }
 }

@@ -10,8 +10,9 @@ use serde_json::json;
 
 use crate::{
     api::{
+        json_body::{JsonObject, text},
         path_id::PathName,
-        request_body::{JsonObject, URL_RULE, text},
+        request_body::URL_RULE,
         secrets::vault,
         visit_options::{self, Parsed, invalid_option},
     },

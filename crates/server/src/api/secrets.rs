@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{
-    api::{path_id::PathName, request_body::JsonObject, visit_options::invalid_option},
+    api::{json_body::JsonObject, path_id::PathName, visit_options::invalid_option},
     auth::Caller,
     envelope,
     errors::{Failure, InvalidValue},

@@ -7,10 +7,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::{
-    api::{
-        path_id::PathId,
-        request_body::{JsonObject, ShareRequest},
-    },
+    api::{json_body::JsonObject, path_id::PathId, request_body::ShareRequest},
     app::Pages,
     auth::Caller,
     envelope,

@@ -7,7 +7,7 @@ use plumbline_seam::{
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use super::request_body::text;
+use super::json_body::text;
 use crate::errors::{Failure, InvalidValue};
 
 /// A member that was read, or the reason why it could not be read. The reason contains no value,
@@ -37,6 +37,8 @@ pub(crate) struct RequestedOptions {
     session: Option<String>,
     #[serde(default, deserialize_with = "any")]
     interactions: Option<Value>,
+    #[serde(default)]
+    record: bool,
 }
 
 impl From<VisitOptions> for RequestedOptions {
@@ -51,6 +53,7 @@ impl From<VisitOptions> for RequestedOptions {
             view: serde_json::to_value(&options.view).ok(),
             session: options.session.map(|session| session.name),
             interactions: Some(options.interactions.number().into()),
+            record: options.record,
         }
     }
 }
@@ -180,9 +183,9 @@ pub(crate) fn validated(requested: RequestedOptions) -> Result<VisitOptions, Fai
         consent: parse_consent(requested.consent.as_deref())?,
         view: parse_view(requested.view)?,
         session: parse_session(requested.session)?,
-        secrets: Vec::new(),
         interactions: parse_interactions(requested.interactions.as_ref())?,
-        compare_with: None,
+        record: requested.record,
+        ..VisitOptions::default()
     };
     match options.validate() {
         Ok(()) => Ok(options),

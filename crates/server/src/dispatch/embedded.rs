@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use plumbline_bundle::Phase;
 use plumbline_model::report::Report;
 use plumbline_seam::{
-    Announcement, AuditOutput, Evidence, Job, LeaseState, MadeSession, NextJob, ReturnReason,
-    VisitNumber, Work, WorkError,
+    Announcement, AuditOutput, Evidence, Job, LeaseState, MadeSession, NextJob, Replay,
+    ReturnReason, VisitNumber, Work, WorkError,
 };
 use plumbline_store::{
     AgentPresence, AgentProcess, AttemptState, Lease, ProcessSet, ReleaseReason, StoreError,
@@ -66,6 +66,11 @@ impl Work for EmbeddedAgent {
         if let Some(url) = document_url {
             self.dispatcher.record_document(id, &job.order.device, url);
         }
+    }
+
+    async fn recording(&self, _job: &Job, replay: &Replay) -> Result<Option<Vec<u8>>, WorkError> {
+        let recording = self.dispatcher.recording(replay).await;
+        recording.map_err(|error| WorkError::Failed(error.to_string()))
     }
 
     async fn finish(&self, job: &Job, output: AuditOutput) -> Result<LeaseState, WorkError> {

@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use plumbline_seam::{Evidence, LeaseState};
+use plumbline_seam::{Evidence, LeaseState, Replay};
 use plumbline_store::{AttemptBlob, AttemptState, Blobs, Lease};
 
 use super::Dispatcher;
+use crate::evidence_part::read_recording;
 
 impl Dispatcher {
     /// Stores evidence. Called before [`Dispatcher::finish`], so that a report's evidence exists
@@ -36,6 +37,16 @@ impl Dispatcher {
         let blobs = self.blobs(kind);
         AttemptBlob::from(lease).put_file(blobs, file).await?;
         self.remove_if_lost(lease, blobs).await
+    }
+
+    /// Returns the packed recording that is replayed; `None` if the evidence has none or was
+    /// deleted.
+    pub(crate) async fn recording(&self, replay: &Replay) -> std::io::Result<Option<Vec<u8>>> {
+        let blob = AttemptBlob {
+            audit_id: &replay.recording,
+            attempt: replay.attempt,
+        };
+        read_recording(blob, &*self.parts.bundles).await
     }
 
     fn blobs(&self, kind: Evidence) -> &dyn Blobs {

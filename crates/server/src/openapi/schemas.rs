@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{report, visit_options};
 use crate::{
-    api::request_body::{MAX_LABEL_CHARS, MAX_LABELS, MAX_RUNS},
+    api::request_body::{MAX_CHANGES, MAX_LABEL_CHARS, MAX_LABELS, MAX_RUNS},
     app::Limits,
     errors::CODES,
 };
@@ -40,6 +40,11 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
             "type": "boolean", "default": false,
             "description": "Whether each run has exactly one visit. Otherwise the page is visited up to three times \
                             if the machine was busy or the score is uncertain.",
+        },
+        "Record": {
+            "type": "boolean", "default": false,
+            "description": "Whether the traffic of the reported visit is kept, so that it can be exported, changed and replayed \
+                            (`/v1/audits/{id}/recording`, `/experiments`, `/matrix`).",
         },
         "Webhook": {
             "$ref": "#/components/schemas/Url",
@@ -78,6 +83,9 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
         "AuditRequest": audit_request(),
         "BatchRequest": batch_request(limits),
         "ComparisonRequest": comparison_request(),
+        "ExperimentRequest": experiment_request(),
+        "MatrixRequest": matrix_request(limits),
+        "Change": change(),
         "AuditError": object(&[
             ("code", json!({
                 "type": "string", "examples": ["DNS_FAILURE"],
@@ -291,6 +299,50 @@ fn comparison_request() -> Value {
     request
 }
 
+fn experiment_request() -> Value {
+    let changes = json!({
+        "type": "array", "minItems": 1, "maxItems": MAX_CHANGES, "items": reference("Change"),
+    });
+    let pairs = json!({
+        "type": "integer", "minimum": MIN_PAIRS, "maximum": MAX_PAIRS, "default": MAX_PAIRS,
+        "description": "The most pairs of visits; fewer are made if the answer is clear before.",
+    });
+    body(
+        &[("changes", changes)],
+        &[
+            ("device", reference("DeviceId")),
+            ("network", reference("NetworkId")),
+            ("maxPairs", pairs),
+            ("webhook", reference("Webhook")),
+            ("labels", reference("Labels")),
+        ],
+    )
+}
+
+fn change() -> Value {
+    json!({
+        "type": "object", "required": ["type"],
+        "description": "A change of a recording. Each type has its own members, which docs/experiments.md lists; others are \
+                        refused. A `pattern` is a part of a URL in which `*` stands for any text, or `{\"host\": …}`, or \
+                        `{\"hosts\": […]}`.",
+        "properties": { "type": { "type": "string", "examples": ["block", "delay", "setAttribute"] } },
+    })
+}
+
+fn matrix_request(limits: &Limits) -> Value {
+    let list = |name| list_of(name, limits.batch_audits);
+    body(
+        &[
+            ("devices", list("DeviceId")),
+            ("networks", list("NetworkId")),
+        ],
+        &[
+            ("webhook", reference("Webhook")),
+            ("labels", reference("Labels")),
+        ],
+    )
+}
+
 fn batch_request(limits: &Limits) -> Value {
     let list = |name| list_of(name, limits.batch_audits);
     let own = [
@@ -320,6 +372,7 @@ fn request(own: &[(&str, Value)], runs: (&str, Value)) -> Value {
         ("view", "View"),
         ("session", "SessionName"),
         ("interactions", "Interactions"),
+        ("record", "Record"),
         ("webhook", "Webhook"),
         ("labels", "Labels"),
     ]

@@ -1,11 +1,13 @@
 //! The description of the API: up to date, correct, and readable offline.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use plumbline_report::Format;
-use plumbline_store::{AuditOptions, NewAudit, Order, Store, Submission};
+use plumbline_store::{AuditOptions, FileBlobs, NewAudit, Order, Store, Submission};
 use serde_json::{Value, json};
 
+use crate::recordings::recorded_bundle;
 use crate::rig::{HttpRequest, NOW, Reply, Rig, get, post, put};
 
 async fn document(rig: &Rig) -> Value {
@@ -136,7 +138,14 @@ fn report() -> Value {
 #[tokio::test]
 async fn every_example_works_and_its_response_is_as_described() {
     let document = document(&Rig::new().await).await;
-    let rig = with_example_audit(Rig::with_pages().await, &document).await;
+    let dir = tempfile::tempdir().unwrap();
+    let bundles = FileBlobs::open(dir.path()).unwrap();
+    let app_bundles = bundles.clone();
+    let rig = Rig::with_pages_and(|app| app.bundles = Some(Arc::new(app_bundles))).await;
+    let rig = with_example_audit(rig, &document).await;
+    let audit_id = &document["paths"]["/v1/audit/data/{id}"]["get"]["parameters"][0]["example"];
+    let blob = format!("{}-1", audit_id.as_str().unwrap());
+    bundles.put(&blob, &recorded_bundle()).unwrap();
     let mut count = 0;
     for method in ["put", "get", "post", "delete"] {
         // In reverse, so that the report is deleted after its link.

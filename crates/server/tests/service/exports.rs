@@ -25,6 +25,7 @@ fn report() -> Value {
 
 fn packed_bundle() -> Vec<u8> {
     let bundle = Bundle {
+        recording: None,
         format: FORMAT,
         requested_url: "https://example.com/".to_owned(),
         final_url: "https://example.com/".to_owned(),

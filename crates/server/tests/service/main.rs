@@ -38,6 +38,7 @@ mod paths;
 mod progress;
 mod rates;
 mod receivers;
+mod recordings;
 mod report_page;
 mod rig;
 mod saved_sessions;

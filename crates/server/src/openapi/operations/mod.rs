@@ -5,6 +5,7 @@ mod audits;
 mod batches;
 mod catalog;
 mod comparisons;
+mod recordings;
 mod service;
 mod shares;
 
@@ -101,6 +102,7 @@ pub(crate) fn all() -> Vec<Operation> {
         shares::all(),
         batches::all(),
         comparisons::all(),
+        recordings::all(),
         account::all(),
         catalog::all(),
         service::all(),

@@ -1,0 +1,191 @@
+//! Visits whose traffic is recorded or replayed.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use plumbline_browser::{Launcher, Pool};
+use plumbline_bundle::{Bundle, Failure, FailureCode};
+use plumbline_link::{Link, Servers};
+use plumbline_model::report::{Conditions, ReplayConditions};
+use plumbline_recording::Recording;
+use plumbline_seam::{Order, Replay};
+use plumbline_traffic::{Identity, IdentityError, RecordError, Recorder, Replayer, RootCertStore};
+use tokio::task::spawn_blocking;
+
+use crate::redaction::Secrets;
+use crate::{AuditFault, Auditor};
+
+/// The most bytes of bodies in a recording, which is also the limit of a visit.
+const MAX_RECORDED_BYTES: u64 = 100_000_000;
+
+/// The most names of missing requests in a report.
+const MAX_MISSING_NAMES: usize = 20;
+
+/// Ends the connections of visits that are recorded or replayed.
+pub struct Interception {
+    identity: Arc<Identity>,
+    /// Browsers that trust the identity.
+    browsers: Pool,
+    roots: Arc<RootCertStore>,
+    /// The recordings that are being replayed, by their ids.
+    recordings: Mutex<HashMap<String, Weak<Recording>>>,
+}
+
+impl Interception {
+    /// Prepares recorded and replayed visits with browsers of a launcher. Recorded servers need a
+    /// certificate of `roots`. Must be called inside a tokio runtime.
+    pub fn new(launcher: &Launcher, roots: Arc<RootCertStore>) -> Result<Self, IdentityError> {
+        let identity = Identity::generate()?;
+        let launcher = launcher.trusting(identity.fingerprint());
+        Ok(Self {
+            identity: Arc::new(identity),
+            browsers: Pool::start(launcher, 0),
+            roots,
+            recordings: Mutex::default(),
+        })
+    }
+
+    /// Makes a recording available to orders with its id, for as long as the caller keeps it.
+    pub fn provide(&self, id: &str, recording: &Arc<Recording>) {
+        let mut recordings = self.recordings.lock();
+        recordings.retain(|_, recording| recording.strong_count() > 0);
+        recordings.insert(id.to_owned(), Arc::downgrade(recording));
+    }
+
+    /// Returns a recording that somebody keeps.
+    pub(crate) fn recording(&self, id: &str) -> Option<Arc<Recording>> {
+        self.recordings.lock().get(id)?.upgrade()
+    }
+}
+
+/// The traffic of one visit.
+pub(crate) enum Traffic {
+    /// Servers are connected to, and nothing is kept.
+    Live,
+    Recorded(Arc<Recorder>),
+    Replayed {
+        replayer: Arc<Replayer>,
+        recording: Arc<Recording>,
+    },
+}
+
+impl Auditor {
+    /// Prepares the traffic of a visit. Fails with the error of the report if it cannot be replayed.
+    pub(crate) async fn prepare_traffic(
+        &self,
+        order: &Order,
+    ) -> Result<Result<Traffic, Failure>, AuditFault> {
+        let interception = &self.interception;
+        let identity = Arc::clone(&interception.identity);
+        if let Some(replay) = order.options.replay.as_deref() {
+            let precondition =
+                |reason: String| Failure::new(FailureCode::PreconditionFailed, reason);
+            let Replay {
+                recording, changes, ..
+            } = replay;
+            let Some(mut recording) = interception.recording(recording) else {
+                let reason = "The recording does not exist, or was deleted.".to_owned();
+                return Ok(Err(precondition(reason)));
+            };
+            if !changes.is_empty() {
+                let (original, changes) = (Arc::clone(&recording), changes.clone());
+                let change = spawn_blocking(move || original.with_changes(&changes));
+                match change.await.map_err(AuditFault::of)? {
+                    Ok(changed) => recording = Arc::new(changed.recording),
+                    Err(error) => return Ok(Err(precondition(error.to_string()))),
+                }
+            }
+            let replayer = Arc::new(Replayer::new(identity, Arc::clone(&recording)));
+            return Ok(Ok(Traffic::Replayed {
+                replayer,
+                recording,
+            }));
+        }
+        if order.options.record {
+            let roots = Arc::clone(&interception.roots);
+            let recorder =
+                Recorder::new(identity, roots, MAX_RECORDED_BYTES).map_err(AuditFault::of)?;
+            return Ok(Ok(Traffic::Recorded(Arc::new(recorder))));
+        }
+        Ok(Ok(Traffic::Live))
+    }
+}
+
+impl Traffic {
+    /// Returns the servers of the visit's link.
+    pub(crate) fn servers(&self) -> Servers {
+        match self {
+            Self::Live => Servers::Real,
+            Self::Recorded(recorder) => Servers::Recorded(Arc::clone(recorder) as _),
+            Self::Replayed { replayer, .. } => Servers::Replayed(Arc::clone(replayer) as _),
+        }
+    }
+
+    /// Returns the browsers that such visits are made with.
+    pub(crate) fn browsers<'a>(&self, auditor: &'a Auditor) -> &'a Pool {
+        match self {
+            Self::Live => &auditor.browsers,
+            Self::Recorded(_) | Self::Replayed { .. } => &auditor.interception.browsers,
+        }
+    }
+
+    /// Adds to the conditions what was replayed, and what was missing.
+    pub(crate) fn add_to(&self, conditions: &mut Conditions) {
+        let Self::Replayed {
+            replayer,
+            recording,
+        } = self
+        else {
+            return;
+        };
+        let missing = replayer.missing();
+        let names = missing.iter().map(|it| it.name.clone());
+        conditions.replay = Some(Box::new(ReplayConditions {
+            recorded_at: recording.recorded_at.clone(),
+            missing_requests: missing.iter().map(|it| it.count).sum(),
+            missing: names.take(MAX_MISSING_NAMES).collect(),
+        }));
+    }
+
+    /// Returns what was recorded of a visit until now; `None` if it is not recorded.
+    pub(crate) fn recording(
+        &self,
+        url: &str,
+        link: &Link,
+        began_at: Timestamp,
+    ) -> Option<Result<Recording, RecordError>> {
+        let Self::Recorded(recorder) = self else {
+            return None;
+        };
+        Some(recorder.recording(url, began_at.to_string(), &link.records()))
+    }
+}
+
+/// Adds a recording to the evidence of its visit, without secrets.
+pub(crate) async fn store_recording(
+    recording: Result<Recording, RecordError>,
+    bundle: &mut Bundle,
+    secrets: Option<&Secrets>,
+) -> Result<(), AuditFault> {
+    let mut recording = match recording {
+        Ok(recording) => recording,
+        Err(error) => {
+            let warning = format!("The visit was not recorded: {error}.");
+            bundle.warnings.push(warning);
+            return Ok(());
+        }
+    };
+    let secrets: Option<Vec<String>> = secrets.map(Secrets::texts);
+    let pack = spawn_blocking(move || {
+        if let Some(secrets) = secrets {
+            recording.redact();
+            recording.redact_values(&secrets);
+        }
+        recording.pack()
+    });
+    let packed = pack.await.map_err(AuditFault::of)?;
+    bundle.recording = Some(packed.map_err(AuditFault::of)?);
+    Ok(())
+}

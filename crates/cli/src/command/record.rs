@@ -1,0 +1,50 @@
+//! `record`: visits a page once and writes its traffic to a file.
+
+use plumbline_agent::{AuditEvent, VisitEvent};
+use plumbline_bundle::{Bundle, BundleParts};
+use plumbline_recording::Recording;
+
+use crate::args::RecordArgs;
+use crate::exit::Exit;
+use crate::local_auditor::prepare;
+use crate::progress_line::ProgressLine;
+use crate::standard_output as out;
+use crate::visit_options;
+
+/// Runs `plumbline record`.
+pub async fn run(args: RecordArgs) -> Result<Exit, Exit> {
+    let mut options = visit_options::resolve(args.state, args.allow_error_status)?;
+    options.quick = true;
+    options.record = true;
+    let (auditor, [order], _) = prepare(args.conditions, [args.url], options)?;
+    let progress = (!args.quiet).then(|| ProgressLine::start(1, 1));
+    let observe = |AuditEvent { visit, event }: AuditEvent<'_>| {
+        if let (VisitEvent::PhaseStarted(phase), Some(progress)) = (event, &progress) {
+            progress.show(phase, visit);
+        }
+    };
+    let output = auditor.audit(&order, &observe).await;
+    let output = output.map_err(Exit::failed)?;
+    drop(progress);
+    if let Some(error) = &output.report.error {
+        return Err(Exit::failed(format!("{}: {}", error.code, error.message)));
+    }
+    let bundle = output.bundle.unwrap_or_default();
+    let bundle = Bundle::unpack_parts(&bundle, BundleParts::RECORDING).map_err(Exit::failed)?;
+    let Some(packed) = bundle.recording else {
+        return Err(Exit::failed(bundle.warnings.join(" ")));
+    };
+    std::fs::write(&args.output_path, &packed)
+        .map_err(|error| Exit::failed(format!("{}: {error}", args.output_path.display())))?;
+    if !args.quiet {
+        let recording = Recording::unpack(&packed).map_err(Exit::failed)?;
+        out::line(format_args!(
+            "{}: {} requests to {} servers, {} kB",
+            args.output_path.display(),
+            recording.exchanges.len(),
+            recording.endpoints.len(),
+            packed.len().div_ceil(1000),
+        ))?;
+    }
+    Ok(Exit::Done)
+}

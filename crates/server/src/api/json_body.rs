@@ -1,0 +1,107 @@
+//! Reads bodies that are JSON objects.
+
+use std::time::Duration;
+
+use axum::{
+    body::{Body, HttpBody},
+    extract::{FromRequest, Request},
+    http::{HeaderMap, header},
+};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde::{Deserialize, Deserializer, de::DeserializeOwned};
+use serde_json::Value;
+
+use crate::{errors::Failure, state::SharedState};
+
+/// A body that is a JSON object.
+///
+/// Deserializing refuses what the contract calls an invalid body: a member that is missing, null,
+/// of another type, or given twice. Unknown members are ignored.
+pub(crate) struct JsonObject<T>(pub(crate) T);
+
+/// A type that is read from the text of a body.
+pub(crate) trait ReadBody: Sized {
+    fn read_body(text: &[u8]) -> serde_json::Result<Self>;
+}
+
+impl<T: DeserializeOwned> ReadBody for T {
+    fn read_body(text: &[u8]) -> serde_json::Result<Self> {
+        serde_json::from_slice(text)
+    }
+}
+
+/// Deserializes an optional member, which may be absent but not null, as a whole number.
+pub(super) fn whole_number<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<i64>, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    let whole = value.as_i64().or_else(|| {
+        // 3.0 is a whole number like 3. A number beyond all bounds only has to stay invalid.
+        let number = value.as_f64().filter(|number| number.fract() == 0.0)?;
+        Some(number as i64)
+    });
+    whole
+        .map(Some)
+        .ok_or_else(|| serde::de::Error::custom("not a whole number"))
+}
+
+/// Deserializes an optional member, which may be absent but not null, as a text.
+pub(crate) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    String::deserialize(deserializer).map(Some)
+}
+
+impl<T: ReadBody> FromRequest<SharedState> for JsonObject<T> {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, service: &SharedState) -> Result<Self, Failure> {
+        if !is_json(request.headers()) {
+            let reason = "The content type must be application/json.";
+            return Err(Failure::InvalidBody(reason.to_owned()));
+        }
+        let limits = &service.app.limits;
+        let text = read(request.into_body(), limits.body_bytes, limits.body_read).await?;
+        // The derived implementation would also accept the values as an array.
+        if text.trim_ascii_start().first() != Some(&b'{') {
+            return Err(Failure::InvalidBody(
+                "The body must be a JSON object.".to_owned(),
+            ));
+        }
+        T::read_body(&text)
+            .map(Self)
+            .map_err(|error| Failure::InvalidBody(error.to_string()))
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let mut types = headers.get_all(header::CONTENT_TYPE).iter();
+    let (Some(only), None) = (types.next(), types.next()) else {
+        return false;
+    };
+    let essence = only
+        .to_str()
+        .unwrap_or_default()
+        .split(';')
+        .next()
+        .unwrap_or_default();
+    essence.trim().eq_ignore_ascii_case("application/json")
+}
+
+/// Reads a body of at most `max_bytes` within `timeout`.
+pub(crate) async fn read(
+    body: Body,
+    max_bytes: usize,
+    timeout: Duration,
+) -> Result<Vec<u8>, Failure> {
+    // A body whose announced length is too large is refused without reading it.
+    if body.size_hint().lower() > max_bytes as u64 {
+        return Err(Failure::BodyTooLarge);
+    }
+    let reading = Limited::new(body, max_bytes).collect();
+    match tokio::time::timeout(timeout, reading).await {
+        Err(_) => Err(Failure::BodyTooSlow),
+        Ok(Ok(body)) => Ok(body.to_bytes().into()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Failure::BodyTooLarge),
+        // The client disconnected, or its chunks are malformed.
+        Ok(Err(_)) => Err(Failure::InvalidBody("The body is incomplete.".to_owned())),
+    }
+}
