@@ -10,6 +10,7 @@ use plumbline_bundle::{Encoding, Failure, FailureCode, Phase, StepRecords};
 use plumbline_catalog::Catalog;
 use plumbline_clock::PageClock;
 use plumbline_link::{Guard, LineProfile, Link, LinkConfig, Servers};
+use plumbline_model::interval::intervals;
 use plumbline_model::report::{Conditions, ConsentConditions, NetworkIsolation, Report};
 use plumbline_seam::{AuditOutput, Order, VisitNumber, VisitOptions};
 use tokio::time::timeout;
@@ -22,7 +23,7 @@ use crate::judging::judge;
 use crate::redaction::{Redacted, Secrets};
 use crate::sessions::{SessionKeeper, SignedIn};
 use crate::traffic::{Interception, store_recording};
-use crate::visits::{RepeatPolicy, Visit, are_enough, choose, reason_for_next};
+use crate::visits::{RepeatPolicy, Visit, are_comparable, are_enough, choose, reason_for_next};
 
 /// An internal error, after which the audit may be tried again.
 #[derive(Debug, thiserror::Error)]
@@ -160,8 +161,13 @@ impl Auditor {
         }
         let index =
             choose(&visits).ok_or_else(|| AuditFault("the page was not visited".to_owned()))?;
+        let all = outputs.iter().map(|output| &output.report).zip(&visits);
+        let all = all.filter(|(_, visit)| are_comparable(visit, &visits[index]));
+        let all: Vec<&Report> = all.map(|(report, _)| report).collect();
+        let intervals = intervals(&outputs[index].report, &all);
         let mut output = outputs.swap_remove(index);
         let report = &mut output.report;
+        report.intervals = intervals;
         report.conditions.cpu.visits = u32::try_from(visits.len()).unwrap_or(u32::MAX);
         if !visits[index].is_undisturbed() {
             report.warnings.push(match visits.len() {

@@ -5,7 +5,7 @@ use plumbline_model::comparison::{
     ComparedPages, Comparison, different_requests, evidence, is_second_first,
 };
 use plumbline_model::report::Report;
-use plumbline_model::runs::{representative, spread};
+use plumbline_model::runs::{add_runs, representative};
 use plumbline_seam::{AuditOutput, Order, VisitNumber, VisitOptions};
 
 use crate::auditor::Progress;
@@ -114,7 +114,7 @@ impl Side {
         let index = representative(&reports).unwrap_or_default();
         let mut chosen = self.visits.swap_remove(index);
         let count = u32::try_from(reports.len()).unwrap_or(u32::MAX);
-        chosen.report.runs = Some(spread(&reports, count, index));
+        add_runs(&mut chosen.report, &reports, count, index);
         chosen
     }
 }

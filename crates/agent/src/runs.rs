@@ -1,7 +1,7 @@
 //! An audit of several runs.
 
 use plumbline_bundle::Encoding;
-use plumbline_model::runs::{representative, spread};
+use plumbline_model::runs::{add_runs, representative};
 use plumbline_seam::{AuditOutput, Order, VisitNumber};
 
 use crate::auditor::Progress;
@@ -68,7 +68,7 @@ fn choose_run(mut outputs: Vec<JudgedVisit>, requested: u32) -> Option<JudgedVis
         return outputs.pop();
     };
     let mut chosen = outputs.swap_remove(index);
-    chosen.report.runs = Some(spread(&reports, requested, index));
+    add_runs(&mut chosen.report, &reports, requested, index);
     let failed = reports.iter().filter(|run| run.error.is_some()).count();
     if failed > 0 {
         chosen.report.warnings.push(format!(

@@ -127,6 +127,12 @@ pub(crate) fn choose(visits: &[Visit]) -> Option<usize> {
     }
 }
 
+/// Whether a visit shows how much the reported one may vary: it was measured, and it was disturbed
+/// only if the reported one was, too.
+pub(crate) fn are_comparable(visit: &Visit, reported: &Visit) -> bool {
+    visit.is_reportable() || visit.measured && !reported.is_undisturbed()
+}
+
 /// Returns the measured and undisturbed visits with their indices.
 fn reportable(visits: &[Visit]) -> Vec<(usize, Visit)> {
     let all = visits.iter().copied().enumerate();
@@ -261,6 +267,15 @@ mod tests {
             &[disturbed(80, 3.0), disturbed(70, 1.4), disturbed(60, 2.0)],
             1,
         );
+    }
+
+    #[test]
+    fn a_disturbed_visit_says_nothing_about_an_undisturbed_one() {
+        let busy = disturbed(80, 1.4);
+        assert!(are_comparable(&certain(80), &certain(81)));
+        assert!(!are_comparable(&busy, &certain(81)));
+        assert!(are_comparable(&busy, &disturbed(70, 1.2)));
+        assert!(!are_comparable(&failed(), &busy));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use plumbline_bundle::{Bundle, Failure, FailureCode, InteractionRecords};
 use plumbline_model::category::CategoryId;
+use plumbline_model::interval::intervals;
 use plumbline_model::media::ReportMedia;
 use plumbline_model::report::{
     Conditions, Contention, Metric, Metrics, Report, Scores, TracedMetrics,
@@ -103,6 +104,7 @@ fn report(facts: &Facts, conditions: Conditions) -> Report {
                 tti: scored(MetricKind::Tti, measured.tti),
                 as_traced,
             });
+            report.intervals = intervals(&report, &[&report]);
         }
         Err(failure) => report.error = Some(failure),
     }

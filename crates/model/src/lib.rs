@@ -14,6 +14,7 @@ pub mod category;
 pub mod check;
 pub mod comparison;
 pub mod field;
+pub mod interval;
 pub mod matrix;
 pub mod media;
 pub mod report;

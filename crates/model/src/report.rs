@@ -11,6 +11,7 @@ use crate::cache_use::CacheUse;
 use crate::category::CategoryResult;
 use crate::comparison::ComparedPages;
 use crate::field::{FieldData, FieldReason};
+use crate::interval::Intervals;
 use crate::responsiveness::Responsiveness;
 use crate::runs::Runs;
 
@@ -28,6 +29,10 @@ pub struct Report {
     pub scores: Scores,
     /// The metrics; `None` if the page could not be measured, with the reason in `error`.
     pub metrics: Option<Metrics>,
+    /// The intervals of the performance score and of the metrics by their short names; empty in
+    /// reports of versions that computed none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub intervals: Intervals,
     pub error: Option<Failure>,
     /// The result of every check by category; empty if the page could not be measured.
     #[serde(default)]
@@ -68,6 +73,7 @@ impl Report {
             conditions,
             scores: Scores::default(),
             metrics: None,
+            intervals: Intervals::new(),
             error: None,
             categories: Vec::new(),
             warnings: Vec::new(),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::interval::intervals;
 use crate::report::Report;
 use crate::scoring::MetricKind;
 
@@ -76,6 +77,14 @@ pub fn representative(runs: &[Report]) -> Option<usize> {
         let by_distance = distance(*a).total_cmp(&distance(*b));
         by_distance.then(tti(*a).total_cmp(&tti(*b)))
     })
+}
+
+/// Adds the spread of all runs and the intervals that follow from them to the report of the chosen
+/// run; `requested` may exceed the number of runs if the remaining ones were skipped.
+pub fn add_runs(chosen: &mut Report, runs: &[Report], requested: u32, index: usize) {
+    let measured: Vec<&Report> = runs.iter().filter(|run| run.error.is_none()).collect();
+    chosen.intervals = intervals(chosen, &measured);
+    chosen.runs = Some(spread(runs, requested, index));
 }
 
 /// Returns the figures of every run; `requested` may exceed the number of runs if the remaining

@@ -31,6 +31,15 @@ pub const PERFORMANCE_WEIGHTS: [(MetricKind, f64); 5] = [
 ];
 
 impl MetricKind {
+    pub const ALL: [Self; 6] = [
+        Self::Fcp,
+        Self::Lcp,
+        Self::Tbt,
+        Self::Cls,
+        Self::Si,
+        Self::Tti,
+    ];
+
     /// Returns the short name, which reports and the API use for the metric.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -136,14 +145,7 @@ mod tests {
 
     use super::*;
 
-    const ALL: [MetricKind; 6] = [
-        MetricKind::Fcp,
-        MetricKind::Lcp,
-        MetricKind::Tbt,
-        MetricKind::Cls,
-        MetricKind::Si,
-        MetricKind::Tti,
-    ];
+    const ALL: [MetricKind; 6] = MetricKind::ALL;
 
     #[test]
     fn the_two_points_of_every_curve_score_ninety_and_fifty() {

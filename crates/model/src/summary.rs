@@ -1,6 +1,7 @@
 //! The part of a report that lists show. It is stored beside the audit, so that a list of audits
 //! reads no reports.
 
+use crate::interval::Intervals;
 use crate::report::{Conditions, Metrics, Report, Scores};
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +15,8 @@ pub struct ReportSummary {
     pub final_url: Option<String>,
     pub scores: Scores,
     pub metrics: Option<Metrics>,
+    #[serde(default, skip_serializing_if = "Intervals::is_empty")]
+    pub intervals: Intervals,
     pub conditions: Conditions,
 }
 
@@ -24,6 +27,7 @@ impl From<&Report> for ReportSummary {
             final_url: report.final_url.clone(),
             scores: report.scores,
             metrics: report.metrics.clone(),
+            intervals: report.intervals.clone(),
             conditions: report.conditions.clone(),
         }
     }

@@ -285,7 +285,8 @@ fn write_columns<const N: usize>(out: &mut String, rows: &[[String; N]]) -> std:
 
 #[cfg(test)]
 mod tests {
-    use plumbline_model::comparison::{Comparison, Interval, evidence};
+    use plumbline_model::comparison::{Comparison, evidence};
+    use plumbline_model::interval::Interval;
     use plumbline_model::media::ReportMedia;
 
     use super::*;

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 pub use evidence::{DifferentRequest, EvidenceRow, EvidenceUnit, different_requests, evidence};
 
+use crate::interval::{Interval, LEVEL};
 use crate::report::Report;
 use crate::runs::{figure, median};
 
@@ -20,9 +21,6 @@ pub const MIN_PAIRS: u32 = 4;
 
 /// The most pairs of visits of one comparison.
 pub const MAX_PAIRS: u32 = 10;
-
-/// The confidence level of the interval of a difference.
-pub const LEVEL: f64 = 0.9;
 
 /// A number of pairs at which the differences are tested.
 struct Test {
@@ -163,18 +161,6 @@ pub struct ComparedFigure {
     /// The interval of the shift.
     pub interval: Interval,
     pub answer: Answer,
-}
-
-/// A confidence interval.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Interval {
-    pub low: f64,
-    pub high: f64,
-    /// The confidence level.
-    pub level: f64,
-    /// The data that the interval is computed from.
-    pub basis: String,
 }
 
 impl Comparison {
