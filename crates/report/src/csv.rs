@@ -27,7 +27,7 @@ pub(crate) fn render(source: &ExportSource) -> String {
     lines.push(line(page.map(|name| json!(name))));
     lines.push(line(page.map(|name| result[name].clone())));
     lines.push(String::new());
-    lines.push("category,score".to_owned());
+    lines.push("category,score,intervalLow,intervalHigh".to_owned());
     let categories = || {
         lighthouse::CATEGORIES
             .iter()
@@ -35,10 +35,12 @@ pub(crate) fn render(source: &ExportSource) -> String {
             .filter(|(_, category)| !category.is_null())
     };
     for (id, category) in categories() {
-        lines.push(line([json!(id), category["score"].clone()]));
+        let [low, high] = interval(category);
+        lines.push(line([json!(id), category["score"].clone(), low, high]));
     }
     lines.push(String::new());
-    lines.push("category,audit,score,displayValue,description,title,numericValue".to_owned());
+    let columns = "category,audit,score,displayValue,description,title,numericValue";
+    lines.push(format!("{columns},intervalLow,intervalHigh"));
     for (id, category) in categories() {
         for reference in category["auditRefs"].as_array().into_iter().flatten() {
             let name = reference["id"].as_str().unwrap_or_default();
@@ -47,6 +49,7 @@ pub(crate) fn render(source: &ExportSource) -> String {
                 .iter()
                 .map(|member| &audit[member])
                 .find(|value| value.is_string());
+            let [low, high] = interval(audit);
             lines.push(line([
                 json!(id),
                 json!(name),
@@ -58,10 +61,24 @@ pub(crate) fn render(source: &ExportSource) -> String {
                     .get("numericValue")
                     .cloned()
                     .unwrap_or_else(|| json!("")),
+                low,
+                high,
             ]));
         }
     }
     lines.join("\r\n")
+}
+
+/// Returns the bounds of the interval of an audit or category; empty texts if it has none.
+fn interval(value: &Value) -> [Value; 2] {
+    ["low", "high"].map(|bound| {
+        let bound = &value[lighthouse::INTERVAL][bound];
+        if bound.is_null() {
+            json!("")
+        } else {
+            bound.clone()
+        }
+    })
 }
 
 fn line(cells: impl IntoIterator<Item = Value>) -> String {
@@ -108,7 +125,8 @@ mod tests {
 
     #[test]
     fn there_is_a_row_for_the_page_each_category_and_each_audit() {
-        let report = report();
+        let mut report = report();
+        report.intervals = crate::testing::intervals();
         let text = render(&ExportSource {
             report: &report,
             bundle: None,
@@ -126,7 +144,16 @@ mod tests {
             "{}",
             lines[1]
         );
-        assert!(lines.contains(&r#""performance","0.97""#), "{text}");
+        assert!(
+            lines.contains(&r#""performance","0.97","0.942","0.991""#),
+            "{text}"
+        );
+        assert!(lines.contains(&r#""pwa","0.3","","""#), "{text}");
+        let lcp = lines.iter().find(|line| line.contains("largest-con"));
+        assert!(
+            lcp.unwrap().ends_with(r#","2000","1900","2100""#),
+            "{lcp:?}"
+        );
         let fcp = lines
             .iter()
             .find(|line| line.contains("first-contentful-paint"))
@@ -135,7 +162,7 @@ mod tests {
             fcp.starts_with("\"performance\",\"first-contentful-paint\",\"0.9\",\"1.2\u{a0}s\""),
             "{fcp}"
         );
-        assert!(fcp.ends_with(",\"1234.4\""), "{fcp}");
+        assert!(fcp.ends_with(",\"1234.4\",\"\",\"\""), "{fcp}");
     }
 
     #[test]

@@ -4,12 +4,15 @@ use std::fmt::Write;
 
 use anstyle::{AnsiColor, Style};
 use plumbline_model::field::{FieldKind, RecordScope};
+use plumbline_model::interval::PERFORMANCE;
 use plumbline_model::report::{LocationMode, Metrics, Report};
 use plumbline_model::scoring::MetricKind;
 
 use crate::html::figures::Grade;
 use crate::html::responsiveness::{control_text, grade_of_rating};
-use crate::html::summary::{METRICS, metric, value_text};
+use crate::html::summary::{
+    METRICS, interval_text, intervals_summary, metric, score_interval_text, value_text,
+};
 use crate::html::{cache_summary, largest_content_node, plain_fixes};
 
 /// The most fixes listed.
@@ -88,7 +91,12 @@ fn write_report(out: &mut String, report: &Report, colors: Colors) -> std::fmt::
         ] {
             if let Some(score) = score {
                 let style = colors.score(score);
-                writeln!(out, "  {name:<26}{style}{score:>7}{style:#}")?;
+                write!(out, "  {name:<26}{style}{score:>7}{style:#}")?;
+                let interval = report.intervals.get(PERFORMANCE);
+                match interval.filter(|_| name == "Performance") {
+                    Some(interval) => writeln!(out, "  ({})", score_interval_text(interval))?,
+                    None => writeln!(out)?,
+                }
             }
         }
         for category in &report.categories {
@@ -106,9 +114,9 @@ fn write_report(out: &mut String, report: &Report, colors: Colors) -> std::fmt::
                 "Runs"
             )?;
         }
-        if let Some(points) = conditions.cpu.score_uncertainty {
-            let points = format!("±{points:.1}");
-            writeln!(out, "  {:<26}{points:>7} points", "Score uncertainty")?;
+        if let Some(summary) = intervals_summary(&report.intervals) {
+            let summary = summary.replace('\u{a0}', " ");
+            writeln!(out, "  {:<26}   {summary}", "Intervals (in brackets)")?;
         }
         writeln!(out)?;
         for (kind, name, _) in METRICS {
@@ -135,7 +143,7 @@ fn write_report(out: &mut String, report: &Report, colors: Colors) -> std::fmt::
     Ok(())
 }
 
-/// Writes the value of a metric, its grade, and its range over several runs.
+/// Writes the value of a metric, its grade, its interval, and its range over several runs.
 fn write_metric(
     out: &mut String,
     report: &Report,
@@ -152,8 +160,12 @@ fn write_metric(
     let style = colors.score((metric.score * 100.0).round() as u8);
     let (value, grade) = (text(metric.value), Grade::of_metric(Some(metric)).label());
     write!(out, "  {name:<26}{value:>7}  {style}{grade}{style:#}")?;
+    let interval = interval_text(&report.intervals, kind);
+    if let Some(interval) = interval {
+        write!(out, "  ({})", interval.replace('\u{a0}', " "))?;
+    }
     if let Some((min, max)) = report.runs.as_ref().and_then(|runs| runs.range(kind)) {
-        write!(out, "  ({} to {})", text(min), text(max))?;
+        write!(out, "  {} to {} in all runs", text(min), text(max))?;
     }
     writeln!(out)
 }
@@ -405,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn the_uncertainty_and_what_to_fix_first_are_shown() {
+    fn intervals_and_what_to_fix_first_are_shown() {
         let mut measured = Report {
             error: None,
             metrics: Some(Metrics {
@@ -428,12 +440,12 @@ mod tests {
             ..report()
         };
         measured.scores.performance = Some(95);
-        measured.conditions.cpu.score_uncertainty = Some(0.94);
+        measured.intervals = crate::testing::intervals();
         let text = render(&measured, Colors::None);
         assert!(!text.contains("Runs"), "{text}");
         for expected in [
-            "  Performance                    95\n",
-            "  Score uncertainty            ±0.9 points\n",
+            "  Performance                    95  (94 to 100)\n",
+            "  Intervals (in brackets)      90 %, from the visits of this audit\n",
             "\n  What to fix first\n  1. Document has no title (+50 points)\n",
         ] {
             assert!(text.contains(expected), "{text}");
@@ -463,6 +475,7 @@ mod tests {
             "id": "seo", "title": "SEO", "score": 50, "checks": [failed],
         }]))
         .unwrap();
+        report.intervals = crate::testing::intervals();
         report.runs = Some(plumbline_model::runs::spread(
             &[report.clone(), faster],
             2,
@@ -471,7 +484,8 @@ mod tests {
         let text = render(&report, Colors::None);
         for expected in [
             "  Runs                            2, run 1 shown (median)\n",
-            "  Largest Contentful Paint   1.30 s  good  (1.25 s to 1.30 s)\n",
+            "  Largest Contentful Paint   1.30 s  good  (1.90 s to 2.10 s)  1.25 s to 1.30 s in all runs\n",
+            "  Cumulative Layout Shift     0.012  good  0.012 to 0.012 in all runs\n",
             "  1. Errors in the console (+100 points)\n     /a.js:12:5\n",
         ] {
             assert!(text.contains(expected), "{expected}: {text}");

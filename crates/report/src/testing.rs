@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use plumbline_bundle::{Bundle, FORMAT};
 use plumbline_model::category::CategoryResult;
+use plumbline_model::interval::Intervals;
 use plumbline_model::report::Report;
 use serde_json::json;
 
@@ -65,6 +66,17 @@ pub(crate) fn report() -> Report {
         "document": { "status": 200, "mime_type": "text/html" },
         "browser": { "product": "Chrome/156.0.0.1", "user_agent": "Mozilla/5.0 Chrome/156" },
         "timings": [{ "phase": "loading", "ms": 100.0 }, { "phase": "gathering", "ms": 50.0 }],
+    }))
+    .unwrap()
+}
+
+/// Returns intervals of the score, Largest Contentful Paint and layout shift of [`report`].
+pub(crate) fn intervals() -> Intervals {
+    let interval =
+        |low: f64, high: f64| json!({ "low": low, "high": high, "level": 0.9, "basis": "visits" });
+    serde_json::from_value(json!({
+        "performance": interval(94.2, 99.1), "lcp": interval(1900.0, 2100.0),
+        "cls": interval(0.0123, 0.0123),
     }))
     .unwrap()
 }

@@ -7,6 +7,7 @@ use plumbline_model::report::{
 use plumbline_model::runs::Runs;
 
 use super::figures::{date, ms, short_name};
+use super::summary::intervals_summary;
 
 /// Returns the name and value of each condition that affects figures and that two audits must share
 /// to be comparable. The slowdown of the CPU is left out: it differs between hosts so that the
@@ -114,11 +115,8 @@ pub(super) fn rows(report: &Report, made_at_ms: Option<i64>) -> Vec<(&'static st
     if let Some(runs) = &report.runs {
         rows.push(("Runs", runs_text(runs)));
     }
-    if let Some(doubt) = cpu.score_uncertainty {
-        rows.push((
-            "Score uncertainty",
-            format!("±{doubt:.1} points (one visit)"),
-        ));
+    if let Some(summary) = intervals_summary(&report.intervals) {
+        rows.push(("Intervals", summary));
     }
     if let Some(document) = &report.document {
         rows.push((

@@ -182,9 +182,10 @@ fn template<'a>(page: &'a ReportPage<'a>) -> ReportTemplate<'a> {
             Vec::new()
         },
         fractions: fractions(report),
-        metrics: report.metrics.as_ref().map_or_else(Vec::new, |metrics| {
-            cards(metrics, conditions.device.mode, report.runs.as_ref())
-        }),
+        metrics: report
+            .metrics
+            .as_ref()
+            .map_or_else(Vec::new, |metrics| cards(metrics, report)),
         field: field_view(report),
         responsiveness: responsiveness(report, url),
         fixes,

@@ -1,8 +1,7 @@
 //! The top of a report page: a summary sentence, five scores, six metrics.
 
-use plumbline_catalog::Mode;
+use plumbline_model::interval::{Interval, Intervals, PERFORMANCE, SIMILAR_PAGES, VISITS};
 use plumbline_model::report::{Metric, Metrics, Report};
-use plumbline_model::runs::Runs;
 use plumbline_model::scoring::{MetricKind, PERFORMANCE_WEIGHTS};
 
 use super::charts;
@@ -15,14 +14,13 @@ pub(super) struct Ring {
     pub(super) svg: String,
     /// Whether the ring is shown below the others: Lighthouse no longer has this category.
     pub(super) is_secondary: bool,
-    /// How far the score may be off, if that is known.
-    pub(super) uncertainty: Option<String>,
+    /// The interval of the score, if there is one.
+    pub(super) interval: Option<String>,
 }
 
 /// Returns the rings of the five categories.
 pub(super) fn rings(report: &Report) -> Vec<Ring> {
     let scores = &report.scores;
-    let uncertainty = report.conditions.cpu.score_uncertainty;
     let has_checks = |id: &str| report.categories.iter().any(|c| c.id.as_str() == id);
     [
         ("Performance", "#metrics", true, scores.performance),
@@ -47,9 +45,11 @@ pub(super) fn rings(report: &Report) -> Vec<Ring> {
         href: is_linked.then_some(href),
         svg: charts::ring(label, score),
         is_secondary: label == "PWA",
-        uncertainty: uncertainty
+        interval: report
+            .intervals
+            .get(PERFORMANCE)
             .filter(|_| label == "Performance" && score.is_some())
-            .map(|points| format!("±\u{a0}{:.0}", points.max(1.0))),
+            .map(score_interval_text),
     })
     .collect()
 }
@@ -88,6 +88,8 @@ pub(super) struct MetricCard {
     pub(super) weight: String,
     /// The smallest and the largest value of several runs.
     pub(super) range: Option<String>,
+    /// The interval of the value, if it has a width.
+    pub(super) interval: Option<String>,
     /// The reason why there is no value.
     pub(super) missing: Option<String>,
     pub(super) curve: String,
@@ -133,8 +135,34 @@ pub fn limit_text(kind: MetricKind, value: f64) -> String {
     }
 }
 
+/// Formats the interval of a score in whole points.
+pub fn score_interval_text(interval: &Interval) -> String {
+    format!("{} to {}", interval.low.floor(), interval.high.ceil())
+}
+
+/// Formats the interval of a metric; `None` if it has none, or one without a visible width.
+pub fn interval_text(intervals: &Intervals, kind: MetricKind) -> Option<String> {
+    let interval = intervals.get(kind.as_str())?;
+    let [low, high] = [interval.low, interval.high].map(|value| value_text(kind, value));
+    (low != high).then(|| format!("{low} to {high}"))
+}
+
+/// Describes the intervals of a report: their level, and the data they come from.
+pub fn intervals_summary(intervals: &Intervals) -> Option<String> {
+    let interval = intervals.values().next()?;
+    let basis = match interval.basis.as_str() {
+        VISITS => "the visits of this audit",
+        SIMILAR_PAGES => "visits of similar pages",
+        other => other,
+    };
+    let percentage = interval.level * 100.0;
+    Some(format!("{percentage:.0}\u{a0}%, from {basis}"))
+}
+
 /// Returns the cards of the six metrics.
-pub(super) fn cards(metrics: &Metrics, mode: Mode, runs: Option<&Runs>) -> Vec<MetricCard> {
+pub(super) fn cards(metrics: &Metrics, report: &Report) -> Vec<MetricCard> {
+    let mode = report.conditions.device.mode;
+    let runs = report.runs.as_ref();
     METRICS
         .into_iter()
         .map(|(kind, name, _)| {
@@ -159,6 +187,7 @@ pub(super) fn cards(metrics: &Metrics, mode: Mode, runs: Option<&Runs>) -> Vec<M
                 class: grade.class(),
                 grade: grade.label(),
                 range,
+                interval: interval_text(&report.intervals, kind).filter(|_| measured.is_some()),
                 missing: metrics.missing.get(kind.as_str()).map(|it| sentence(it)),
                 weight: weight.map_or("not in the score".to_owned(), |(_, weight)| {
                     format!("{weight}\u{a0}% of the score")
@@ -243,7 +272,7 @@ fn listed(phrases: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{agentic_browsing, report};
+    use crate::testing::{agentic_browsing, intervals, report};
 
     fn headline_of(lcp: (f64, f64), tbt: (f64, f64), cls: (f64, f64)) -> String {
         let mut report = report();
@@ -272,29 +301,45 @@ mod tests {
 
     #[test]
     fn the_cards_of_several_runs_show_their_range() {
-        let report = report();
+        let mut report = report();
+        let metrics = report.metrics.clone().unwrap();
+        assert!(cards(&metrics, &report)[1].range.is_none());
         let mut slower = report.clone();
         if let Some(lcp) = slower.metrics.as_mut().and_then(|it| it.lcp.as_mut()) {
             lcp.value += 1000.0;
         }
-        let lcp = report.metrics.as_ref().unwrap().lcp.unwrap().value;
+        let lcp = metrics.lcp.unwrap().value;
         let runs = plumbline_model::runs::spread(&[report.clone(), slower], 2, 0);
-        let metrics = report.metrics.as_ref().unwrap();
-        let cards = cards(metrics, Mode::Mobile, Some(&runs));
+        report.runs = Some(runs);
+        let cards = cards(&metrics, &report);
         let expected = format!("{} to {} in all runs", ms(lcp), ms(lcp + 1000.0));
         assert_eq!(cards[1].range.as_deref(), Some(&*expected));
-        assert!(super::cards(metrics, Mode::Mobile, None)[1].range.is_none());
-        let rows = super::super::environment::rows(
-            &Report {
-                runs: Some(runs),
-                ..report
-            },
-            None,
-        );
+        let rows = super::super::environment::rows(&report, None);
         let row = rows.iter().find(|(name, _)| *name == "Runs").unwrap();
         assert!(
             row.1
                 .starts_with("2, run 1 shown (median); performance scores from ")
+        );
+    }
+
+    #[test]
+    fn the_ring_and_the_cards_show_intervals_that_have_a_width() {
+        let mut report = report();
+        assert!(rings(&report).iter().all(|ring| ring.interval.is_none()));
+        report.intervals = intervals();
+        let rings = rings(&report);
+        assert_eq!(rings[0].interval.as_deref(), Some("94 to 100"));
+        assert!(rings[1..].iter().all(|ring| ring.interval.is_none()));
+        let cards = cards(report.metrics.as_ref().unwrap(), &report);
+        let interval = cards[1].interval.as_deref();
+        assert_eq!(interval, Some("1.90\u{a0}s to 2.10\u{a0}s"));
+        let shift = METRICS
+            .iter()
+            .position(|(kind, ..)| *kind == MetricKind::Cls);
+        assert_eq!(cards[shift.unwrap()].interval, None, "it never varies");
+        assert_eq!(
+            intervals_summary(&report.intervals).unwrap(),
+            "90\u{a0}%, from the visits of this audit"
         );
     }
 

@@ -2,13 +2,14 @@
 
 use plumbline_model::category::CategoryResult;
 use plumbline_model::check::{CheckResult, Unit, Verdict};
+use plumbline_model::interval::Interval;
 use plumbline_model::report::{Report, Scores};
 use serde_json::{Map, Value, json};
 
 use super::details::of_check;
 use super::metrics::{self, METRICS};
 use super::pictures::Pictures;
-use super::{CATEGORIES, manual, plain, requests, vitals};
+use super::{CATEGORIES, INTERVAL, manual, plain, requests, vitals};
 use crate::export::ExportSource;
 use crate::network::Network;
 
@@ -88,6 +89,17 @@ pub(super) fn all(
             "auditRefs": refs,
             "supportedModes": ["navigation"],
         });
+        if id == PERFORMANCE
+            && let Some(interval) = report.intervals.get(PERFORMANCE)
+        {
+            // Scores of Lighthouse are fractions.
+            let fraction = |points: f64| (points * 10.0).round() / 1000.0;
+            category[INTERVAL] = json!(Interval {
+                low: fraction(interval.low),
+                high: fraction(interval.high),
+                ..interval.clone()
+            });
+        }
         if fraction.is_some() {
             category["categoryScoreDisplayMode"] = json!("fraction");
         }

@@ -4,7 +4,7 @@ use plumbline_model::report::{Metric, Metrics, Report};
 use plumbline_model::scoring::{MetricKind, PERFORMANCE_WEIGHTS};
 use serde_json::{Value, json};
 
-use super::plain;
+use super::{INTERVAL, plain};
 use crate::html::summary::sentence;
 
 /// A metric and how it is presented as an audit.
@@ -116,6 +116,9 @@ pub(super) fn audit(metric_audit: &MetricAudit, report: &Report) -> Value {
             audit["numericValue"] = json!(metric.value);
             audit["numericUnit"] = json!(unit);
             audit["displayValue"] = json!((metric_audit.display)(metric.value));
+            if let Some(interval) = report.intervals.get(metric_audit.kind.as_str()) {
+                audit[INTERVAL] = json!(interval);
+            }
         }
         None => {
             let reason = report.error.as_ref().map(|error| plain(&error.message));

@@ -31,6 +31,10 @@ pub(crate) use requests::BUDGET_TYPES;
 /// The version of Lighthouse whose format this is.
 const LIGHTHOUSE: &str = "13.5.0";
 
+/// The member of metrics and of the performance category with their interval, which Lighthouse does
+/// not have.
+pub(crate) const INTERVAL: &str = "plumblineInterval";
+
 /// The ids of the categories, in the order in which they are shown.
 pub(crate) const CATEGORIES: [&str; 6] = [
     "performance",
