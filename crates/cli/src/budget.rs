@@ -10,12 +10,16 @@ use crate::output::Outputs;
 use crate::standard_output as out;
 use crate::suggestion::unknown_id;
 
-/// Reads a budget file.
-pub fn read(path: &Path) -> Result<Budget, Exit> {
+/// Reads a budget file. `by_interval` judges all of its limits by intervals.
+pub fn read(path: &Path, by_interval: bool) -> Result<Budget, Exit> {
     let usage = |message: String| Exit::usage(format!("{}: {message}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| usage(error.to_string()))?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    Budget::read(&name, &text).map_err(|error| usage(error.to_string()))
+    let mut budget = Budget::read(&name, &text).map_err(|error| usage(error.to_string()))?;
+    if by_interval {
+        budget.judge_by_intervals();
+    }
+    Ok(budget)
 }
 
 /// The result of a budget.

@@ -131,6 +131,9 @@ fn budget_case(assertion: &AssertionResult) -> Case {
     let [_, key, allowed, actual, difference] = assertion.row();
     let text = format!("allowed {allowed}, actual {actual}");
     let result = match (assertion.passed, assertion.level) {
+        (true, _) if assertion.is_within_interval => CaseResult::PassedWithOutput(format!(
+            "{text}, difference {difference}, which is within the interval"
+        )),
         (true, _) => CaseResult::PassedWithOutput(text),
         (false, Level::Error) => CaseResult::Failed {
             message: format!("{text}, difference {difference}"),

@@ -52,6 +52,10 @@ pub struct AuditArgs {
     /// exceeded
     #[arg(long, value_name = "FILE")]
     pub budget: Option<PathBuf>,
+    /// Fail a limit of the budget only if it is surely exceeded: if the whole 90 % interval of the
+    /// score or metric is beyond it
+    #[arg(long, requires = "budget")]
+    pub budget_by_interval: bool,
     /// Write the evidence to this file, for `plumbline judge`
     #[arg(long, value_name = "FILE")]
     pub bundle: Option<PathBuf>,
@@ -241,6 +245,10 @@ pub struct JudgeArgs {
     /// Check the report against this budget; exit code 3 if it is exceeded
     #[arg(long, value_name = "FILE")]
     pub budget: Option<PathBuf>,
+    /// Fail a limit of the budget only if it is surely exceeded: if the whole 90 % interval of the
+    /// score or metric is beyond it
+    #[arg(long, requires = "budget")]
+    pub budget_by_interval: bool,
 }
 
 #[derive(Debug, Clone, clap::Args)]

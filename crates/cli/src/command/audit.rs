@@ -6,6 +6,7 @@ use std::sync::Arc;
 use plumbline_agent::{AuditEvent, Auditor, VisitEvent};
 use plumbline_bundle::Bundle;
 use plumbline_field::UnsharedQuota;
+use plumbline_model::interval::intervals;
 use plumbline_model::report::Report;
 use plumbline_model::runs::{representative, spread};
 use plumbline_report::terminal::{self, Colors};
@@ -28,7 +29,9 @@ use crate::visit_options;
 
 /// Runs `plumbline audit`.
 pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
-    let budget = args.budget.as_deref().map(budget::read).transpose()?;
+    let budget = args.budget.as_deref();
+    let budget = budget.map(|path| budget::read(path, args.budget_by_interval));
+    let budget = budget.transpose()?;
     let default_formats: &[Format] = if args.json { &[Format::Json] } else { &[] };
     let outputs = Outputs::resolve(args.output, default_formats)?;
     let mut options = visit_options::resolve(args.state, args.allow_error_status)?;
@@ -84,6 +87,13 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
     let is_measured = runs.iter().all(|run| run.report.error.is_none());
     let reports: Vec<Report> = runs.iter().map(|run| run.report.clone()).collect();
     let chosen = chosen_run(&reports);
+    if args.runs > 1 && is_measured {
+        let all: Vec<&Report> = reports.iter().collect();
+        // The budget may be checked against another run than the one that is shown.
+        for run in &mut runs {
+            run.report.intervals = intervals(&run.report, &all);
+        }
+    }
     if let Some(run) = runs.get_mut(chosen) {
         if args.runs > 1 {
             let progress = (!args.quiet).then(|| ProgressLine::start(args.runs, args.runs));

@@ -16,7 +16,9 @@ use crate::output::Outputs;
 
 /// Runs `plumbline judge`.
 pub fn run(args: &JudgeArgs) -> Result<Exit, Exit> {
-    let budget = args.budget.as_deref().map(budget::read).transpose()?;
+    let budget = args.budget.as_deref();
+    let budget = budget.map(|path| budget::read(path, args.budget_by_interval));
+    let budget = budget.transpose()?;
     let path = args.bundle.display();
     let failed = |error: String| Exit::failed(format!("{path}: {error}"));
     let bytes = fs::read(&args.bundle).map_err(|error| failed(error.to_string()))?;

@@ -128,6 +128,51 @@ fn exit_codes_distinguish_passed_exceeded_and_invalid_budgets() {
 }
 
 #[test]
+fn a_budget_that_is_judged_by_intervals_fails_only_if_it_is_surely_exceeded() {
+    let bundle = exports().dir().join("bundle.gz");
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("budget.toml");
+    let judge = |arguments: &[&str]| {
+        let mut command = plumbline();
+        command.arg("judge").arg(&bundle).args(arguments);
+        command.output().unwrap()
+    };
+    let report: Value = serde_json::from_slice(&judge(&[]).stdout).unwrap();
+    let value = report["metrics"]["fcp"]["value"].as_f64().unwrap();
+    let interval = &report["intervals"]["fcp"];
+    let low = interval["low"].as_f64().unwrap();
+    assert!(low < value && value <= interval["high"].as_f64().unwrap());
+    assert_eq!(interval["level"], 0.9);
+    for (limit, judge_line, flag, code) in [
+        (f64::midpoint(low, value), "", None, 3),
+        (
+            f64::midpoint(low, value),
+            "",
+            Some("--budget-by-interval"),
+            0,
+        ),
+        (f64::midpoint(low, value), "judge = \"interval\"\n", None, 0),
+        (low - 1.0, "judge = \"interval\"\n", None, 3),
+        (low - 1.0, "", Some("--budget-by-interval"), 3),
+    ] {
+        fs::write(&file, format!("{judge_line}[metrics]\nfcp-ms = {limit:?}")).unwrap();
+        let budget = file.to_str().unwrap();
+        let arguments = ["--budget", budget].into_iter().chain(flag);
+        let output = judge(&arguments.collect::<Vec<_>>());
+        let table = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{limit} {flag:?}: {table}"
+        );
+        let is_named = table.contains("within interval");
+        assert_eq!(is_named, code == 0, "{table}");
+    }
+    let alone = judge(&["--budget-by-interval"]);
+    assert_eq!(alone.status.code(), Some(2), "it needs a budget");
+}
+
+#[test]
 fn files_are_written_also_if_the_budget_has_an_unknown_id() {
     let bundle = exports().dir().join("bundle.gz");
     let dir = tempfile::tempdir().unwrap();

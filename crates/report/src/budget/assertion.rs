@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::lighthouse::INTERVAL;
+
 /// An assertion about an audit of a Lighthouse result.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Assertion {
@@ -13,7 +15,18 @@ pub(super) struct Assertion {
     pub(super) max_length: Option<f64>,
     pub(super) max_numeric_value: Option<f64>,
     pub(super) aggregation: Aggregation,
+    pub(super) judge: Judge,
     pub(super) from_preset: bool,
+}
+
+/// The value that decides whether a limit is exceeded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Judge {
+    /// The measured value.
+    #[default]
+    Value,
+    /// The interval of the value: the limit is exceeded only if all of the interval exceeds it.
+    Interval,
 }
 
 /// The severity of a failed assertion.
@@ -61,6 +74,9 @@ pub struct AssertionResult {
     /// The unit of the value as in the audit, such as `millisecond` or `byte`.
     pub unit: String,
     pub passed: bool,
+    /// Whether the value exceeds the limit, but not all of its interval does, by which the
+    /// assertion is judged.
+    pub is_within_interval: bool,
     pub message: Option<String>,
 }
 
@@ -80,6 +96,16 @@ impl Level {
             "error" => Self::Error,
             "warn" => Self::Warn,
             "off" => Self::Off,
+            _ => return None,
+        })
+    }
+}
+
+impl Judge {
+    pub(super) fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "value" => Self::Value,
+            "interval" => Self::Interval,
             _ => return None,
         })
     }
@@ -159,6 +185,8 @@ struct AuditValues<'a> {
     length: f64,
     numeric_value: Option<f64>,
     unit: &'a str,
+    /// The interval of the score of a category or of the number of a metric.
+    interval: Option<[f64; 2]>,
 }
 
 impl Assertion {
@@ -178,6 +206,7 @@ impl Assertion {
             max_length: None,
             max_numeric_value: None,
             aggregation: Aggregation::default(),
+            judge: Judge::default(),
             from_preset: false,
         }
     }
@@ -203,6 +232,7 @@ impl Assertion {
         if self.level == Level::Off {
             return Vec::new();
         }
+        let interval = median.and_then(|run| self.look_up(run)?.interval);
         let runs: Vec<&Value> = match (self.aggregation, median) {
             (Aggregation::MedianRun, Some(median)) => vec![median],
             _ => runs.iter().collect(),
@@ -233,11 +263,19 @@ impl Assertion {
         }
         limits
             .into_iter()
-            .map(|(kind, expected)| self.compare(kind, expected, &audits))
+            .map(|(kind, expected)| self.compare(kind, expected, &audits, interval))
             .collect()
     }
 
-    fn compare(&self, kind: Kind, expected: f64, audits: &[AuditValues]) -> AssertionResult {
+    /// Compares the values of all runs with a limit. `interval` is that of the median run, which
+    /// contains what all runs say.
+    fn compare(
+        &self,
+        kind: Kind,
+        expected: f64,
+        audits: &[AuditValues],
+        interval: Option<[f64; 2]>,
+    ) -> AssertionResult {
         let values: Vec<f64> = audits
             .iter()
             .filter_map(|audit| kind.value(audit))
@@ -263,10 +301,21 @@ impl Assertion {
             Kind::MaxNumericValue => audits.first().map_or("", |audit| audit.unit),
             _ => "",
         };
+        let result = self.result(kind, expected, actual, message);
+        // The interval of a metric is not that of its score.
+        let interval = interval.filter(|_| {
+            let is_category = self.audit == "categories";
+            self.judge == Judge::Interval && is_category == (kind == Kind::MinScore)
+        });
+        let may_hold = |bounds: [f64; 2]| bounds.iter().any(|it| kind.holds(*it, expected));
+        let is_within_interval =
+            !result.passed && actual.is_some() && interval.is_some_and(may_hold);
         AssertionResult {
             values,
             unit: unit.to_owned(),
-            ..self.result(kind, expected, actual, message)
+            passed: result.passed || is_within_interval,
+            is_within_interval,
+            ..result
         }
     }
 
@@ -286,6 +335,7 @@ impl Assertion {
             values: Vec::new(),
             unit: String::new(),
             passed: actual.is_some_and(|actual| kind.holds(actual, expected)),
+            is_within_interval: false,
             message,
         }
     }
@@ -298,6 +348,7 @@ impl Assertion {
                 let category = run["categories"].get(category)?;
                 Some(AuditValues {
                     score: category["score"].as_f64(),
+                    interval: interval(category),
                     ..AuditValues::default()
                 })
             }
@@ -340,7 +391,13 @@ fn measured(audit: &Value) -> AuditValues<'_> {
         length: items(audit).count() as f64,
         numeric_value: audit["numericValue"].as_f64(),
         unit: audit["numericUnit"].as_str().unwrap_or_default(),
+        interval: interval(audit),
     }
+}
+
+fn interval(value: &Value) -> Option<[f64; 2]> {
+    let interval = &value[INTERVAL];
+    Some([interval["low"].as_f64()?, interval["high"].as_f64()?])
 }
 
 fn items(audit: &Value) -> impl Iterator<Item = &Value> {

@@ -14,7 +14,7 @@ mod toml_file;
 
 use serde_json::Value;
 
-pub use assertion::{AssertionResult, Kind, Level};
+pub use assertion::{AssertionResult, Judge, Kind, Level};
 pub use median::median_run;
 
 use assertion::Assertion;
@@ -68,6 +68,15 @@ impl Budget {
             return Err(BudgetError::without_line("the budget has no limits"));
         }
         Ok(Self { sets })
+    }
+
+    /// Judges all limits by intervals, so that only a limit that is surely exceeded fails.
+    pub fn judge_by_intervals(&mut self) {
+        for set in &mut self.sets {
+            for assertion in &mut set.assertions {
+                assertion.judge = Judge::Interval;
+            }
+        }
     }
 
     /// Checks runs of one URL, given as Lighthouse results.

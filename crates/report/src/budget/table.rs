@@ -1,4 +1,4 @@
-//! Renders failed assertions as a table for a terminal.
+//! Renders assertions that failed, or whose value exceeds the limit, as a table for a terminal.
 
 use super::BudgetResult;
 use super::assertion::{AssertionResult, Kind, Level};
@@ -21,11 +21,16 @@ pub(super) fn render(result: &BudgetResult, runs: usize) -> String {
         0 => format!("Budget passed: {total} of {total}{of_runs}.\n"),
         count => format!("Budget failed: {count} of {total}{of_runs}.\n"),
     };
+    let within: Vec<&AssertionResult> = result
+        .results
+        .iter()
+        .filter(|assertion| assertion.is_within_interval)
+        .collect();
     let mut rows: Vec<[String; 5]> = vec![HEAD.map(str::to_owned)];
     let errors_first = |assertion: &&AssertionResult| assertion.level != Level::Error;
     let mut failed = failed;
     failed.sort_by_key(errors_first);
-    rows.extend(failed.iter().map(|assertion| row(assertion)));
+    rows.extend(failed.iter().chain(&within).map(|assertion| row(assertion)));
     if rows.len() > 1 {
         out += "\n";
         let width = |column: usize| {
@@ -44,6 +49,10 @@ pub(super) fn render(result: &BudgetResult, runs: usize) -> String {
             out += &format!("  {}\n", line.trim_end());
         }
     }
+    if !within.is_empty() {
+        out +=
+            "\n\"within interval\": the value exceeds the limit, but not surely, so it passes.\n";
+    }
     if result.missing_audits > 0 {
         out += &format!(
             "\n{} audits of the preset are not in the report.\n",
@@ -55,6 +64,7 @@ pub(super) fn render(result: &BudgetResult, runs: usize) -> String {
 
 pub(super) fn row(assertion: &AssertionResult) -> [String; 5] {
     let level = match assertion.level {
+        _ if assertion.is_within_interval => "within interval",
         Level::Warn => "warning",
         _ => "failed",
     };

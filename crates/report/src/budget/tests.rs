@@ -2,6 +2,7 @@ use serde_json::json;
 
 use super::assertion::Kind;
 use super::*;
+use crate::lighthouse::INTERVAL;
 
 /// Returns a run with this First Contentful Paint and Time to Interactive, a score of 0.8, a script
 /// of 200 KiB, a failed check with two items, one that does not apply, and one that could not be
@@ -400,6 +401,122 @@ fn an_invalid_file_is_an_error_with_its_line() {
         assert!(error.message.contains(message), "{text}: {error}");
         assert_eq!(error.line, line, "{text}: {error}");
     }
+}
+
+/// Returns a run whose First Contentful Paint of 1000 ms and score of 0.8 have intervals.
+fn run_with_intervals() -> Value {
+    let mut run = run(1000.0, 3000.0);
+    run["audits"]["first-contentful-paint"][INTERVAL] = json!({ "low": 950.0, "high": 1050.0 });
+    run["categories"]["performance"][INTERVAL] = json!({ "low": 0.78, "high": 0.83 });
+    run
+}
+
+#[test]
+fn a_limit_that_is_judged_by_the_interval_fails_only_if_all_of_it_is_beyond() {
+    for (text, passed, is_within_interval) in [
+        ("[metrics]\nfcp-ms = 960", false, false),
+        ("judge = \"value\"\n[metrics]\nfcp-ms = 960", false, false),
+        ("judge = \"interval\"\n[metrics]\nfcp-ms = 960", true, true),
+        (
+            "judge = \"interval\"\n[metrics]\nfcp-ms = 940",
+            false,
+            false,
+        ),
+        (
+            "judge = \"interval\"\n[metrics]\nfcp-ms = 1000",
+            true,
+            false,
+        ),
+        // A limit just above the value passes, although the interval reaches beyond it.
+        (
+            "judge = \"interval\"\n[metrics]\nfcp-ms = 1010",
+            true,
+            false,
+        ),
+        (
+            "judge = \"interval\"\n[scores]\nperformance = 82",
+            true,
+            true,
+        ),
+        (
+            "judge = \"interval\"\n[scores]\nperformance = 84",
+            false,
+            false,
+        ),
+        // What has no interval is judged by its value.
+        (
+            "judge = \"interval\"\n[metrics]\ntti-ms = 2900",
+            false,
+            false,
+        ),
+        ("judge = \"interval\"\n[counts]\nscript = 2", false, false),
+        (
+            "judge = \"interval\"\n[checks]\nimage-alt = \"error\"",
+            false,
+            false,
+        ),
+        (
+            "[metrics]\nfcp-ms = { max = 960, judge = \"interval\" }",
+            true,
+            true,
+        ),
+        (
+            "judge = \"interval\"\n[metrics]\nfcp-ms = { max = 960, judge = \"value\" }",
+            false,
+            false,
+        ),
+        // The score of a metric has another interval than its value.
+        (
+            "judge = \"interval\"\n[assertions]\nfirst-contentful-paint = [\"error\", { minScore = 0.6 }]",
+            false,
+            false,
+        ),
+        (
+            "judge = \"interval\"\n[assertions]\nfirst-contentful-paint = [\"error\", { maxNumericValue = 960 }]",
+            true,
+            true,
+        ),
+    ] {
+        let budget = Budget::read("b.toml", text).unwrap();
+        let result = &budget.check(&[run_with_intervals()]).results[0];
+        let found = (result.passed, result.is_within_interval);
+        assert_eq!(found, (passed, is_within_interval), "{text}");
+    }
+    for (text, message) in [
+        (
+            "judge = \"mean\"\n[scores]\nseo = 1",
+            "must be \"value\" or",
+        ),
+        (
+            "[scores]\nseo = { min = 1, judge = \"x\" }",
+            "must have value or",
+        ),
+        (
+            "[counts]\nscript = { max = 1, judge = \"value\" }",
+            "no option",
+        ),
+    ] {
+        let error = Budget::read("b.toml", text).unwrap_err();
+        assert!(error.message.contains(message), "{text}: {error}");
+    }
+}
+
+#[test]
+fn a_budget_of_lighthouse_ci_can_be_judged_by_intervals_and_names_what_is_within() {
+    let text = r#"{"assertions": {"categories:performance": ["error", {"minScore": 0.82}]}}"#;
+    let mut budget = Budget::read("b.json", text).unwrap();
+    let runs = [run_with_intervals()];
+    assert!(budget.check(&runs).is_exceeded());
+    budget.judge_by_intervals();
+    let result = budget.check(&runs);
+    assert!(!result.is_exceeded());
+    let table = result.table(1);
+    assert!(table.starts_with("Budget passed: 1 of 1.\n"), "{table}");
+    let line = table.lines().find(|line| line.contains("categories:"));
+    let line: Vec<&str> = line.unwrap().split_whitespace().collect();
+    let expected = "within interval categories:performance ≥ 82 80 2 (-2 %)";
+    assert_eq!(line.join(" "), expected);
+    assert!(table.contains("but not surely, so it passes"), "{table}");
 }
 
 #[test]

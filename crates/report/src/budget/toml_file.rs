@@ -3,7 +3,7 @@
 use serde_json::Value as Json;
 use toml::{Table, Value};
 
-use super::assertion::{Aggregation, Assertion, Level};
+use super::assertion::{Aggregation, Assertion, Judge, Level};
 use super::budgets_json::{at_most, check_type};
 use super::lighthouserc::{aggregation, set};
 use super::{AssertionSet, BudgetError};
@@ -44,14 +44,21 @@ fn sets(table: &Table) -> Result<Vec<AssertionSet>, EntryError> {
     if let Some(name) = table.get("aggregate") {
         default = aggregation(name.as_str().unwrap_or_default()).map_err(at_top("aggregate"))?;
     }
+    let judge = match table.get("judge") {
+        None => Judge::default(),
+        Some(name) => {
+            let judge = name.as_str().and_then(Judge::from_name);
+            judge.ok_or_else(|| entry_error("", "judge", "must be \"value\" or \"interval\""))?
+        }
+    };
     let mut own = AssertionSet {
         url_pattern: None,
         assertions: Vec::new(),
     };
-    let mut sets = Vec::new();
+    let mut sets: Vec<AssertionSet> = Vec::new();
     for (section, value) in table {
         match section.as_str() {
-            "aggregate" | "preset" => {}
+            "aggregate" | "judge" | "preset" => {}
             "scores" | "metrics" | "sizes" | "counts" | "checks" => {
                 let entries = value
                     .as_table()
@@ -62,6 +69,7 @@ fn sets(table: &Table) -> Result<Vec<AssertionSet>, EntryError> {
                         key,
                         value,
                         default,
+                        judge,
                     };
                     own.assertions.push(entry.assertion()?);
                 }
@@ -70,7 +78,7 @@ fn sets(table: &Table) -> Result<Vec<AssertionSet>, EntryError> {
             "assertions" => sets.push(lighthouse_set(table, value)?),
             _ => {
                 let sections =
-                    "scores, metrics, sizes, counts, checks, assertions, preset, aggregate";
+                    "scores, metrics, sizes, counts, checks, assertions, preset, aggregate, judge";
                 return Err(entry_error(
                     "",
                     section,
@@ -81,6 +89,9 @@ fn sets(table: &Table) -> Result<Vec<AssertionSet>, EntryError> {
     }
     if table.contains_key("preset") && !table.contains_key("assertions") {
         sets.push(lighthouse_set(table, &Value::Table(Table::new()))?);
+    }
+    for assertion in sets.iter_mut().flat_map(|set| &mut set.assertions) {
+        assertion.judge = judge;
     }
     sets.push(own);
     Ok(sets)
@@ -124,6 +135,7 @@ struct Entry<'a> {
     key: &'a str,
     value: &'a Value,
     default: Aggregation,
+    judge: Judge,
 }
 
 impl Entry<'_> {
@@ -142,6 +154,7 @@ impl Entry<'_> {
             _ => self.check()?,
         };
         assertion.aggregation = self.default;
+        assertion.judge = self.judge;
         if let Some(table) = self.value.as_table() {
             self.read_options(table, &mut assertion)?;
         }
@@ -229,6 +242,10 @@ impl Entry<'_> {
                 (_, "aggregate") => {
                     assertion.aggregation =
                         aggregation(text).map_err(|error| self.invalid(&error.message))?;
+                }
+                ("scores" | "metrics", "judge") => {
+                    assertion.judge = Judge::from_name(text)
+                        .ok_or_else(|| self.error("must have value or interval as `judge`"))?;
                 }
                 _ => return Err(self.error(&format!("has no option `{name}`"))),
             }

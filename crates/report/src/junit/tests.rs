@@ -57,6 +57,7 @@ fn a_budget_is_one_suite_with_a_case_per_limit() {
         values: vec![actual],
         unit: "millisecond".to_owned(),
         passed,
+        is_within_interval: key == "interactive",
         message: None,
     };
     let budget = BudgetResult {
@@ -64,6 +65,7 @@ fn a_budget_is_one_suite_with_a_case_per_limit() {
             assertion("largest-contentful-paint", Level::Error, 3000.123, false),
             assertion("first-contentful-paint", Level::Error, 1000.0, true),
             assertion("speed-index", Level::Warn, 2600.0, false),
+            assertion("interactive", Level::Error, 2600.0, true),
         ],
         missing_audits: 0,
         unknown_audits: Vec::new(),
@@ -79,12 +81,13 @@ fn a_budget_is_one_suite_with_a_case_per_limit() {
         .collect();
     assert_eq!(suites.len(), 1, "{xml}");
     let counts = ["name", "tests", "failures", "errors"].map(|name| suites[0].attribute(name));
-    assert_eq!(counts, [Some("budget"), Some("3"), Some("1"), Some("0")]);
+    assert_eq!(counts, [Some("budget"), Some("4"), Some("1"), Some("0")]);
     assert!(
         xml.contains(r#"message="allowed ≤ 2500 ms, actual 3000 ms, difference 500 ms (+20 %)""#),
         "{xml}"
     );
     assert!(xml.contains("warning: allowed"), "{xml}");
+    assert!(xml.contains("which is within the interval"), "{xml}");
 }
 
 #[test]
