@@ -44,6 +44,7 @@ fn exclude_others(schema: &mut Value) {
 /// Returns a report with every optional member, and with details and cells of every kind.
 fn full_report() -> Report {
     let metric = json!({ "value": 1.5, "score": 0.5 });
+    let interval = json!({ "low": 1.0, "high": 2.0, "level": 0.9, "basis": "visits" });
     let report = json!({
         "format": 1, "requestedUrl": "https://example.com/", "finalUrl": "https://example.com/",
         "conditions": {
@@ -64,6 +65,10 @@ fn full_report() -> Report {
             "fcp": metric, "lcp": metric, "tbt": metric, "cls": metric, "si": null, "tti": metric,
             "missing": { "si": "the page never changed visually" },
             "asTraced": { "tbtMs": 1.0, "ttiMs": null },
+        },
+        "intervals": {
+            "performance": interval, "fcp": interval, "lcp": interval, "tbt": interval,
+            "cls": interval, "si": interval, "tti": interval,
         },
         "error": { "code": "TIMEOUT", "message": "late" },
         "categories": [{

@@ -12,16 +12,7 @@ fn members() -> [(&'static str, Value); 5] {
         pair["maxItems"] = json!(2);
         pair
     };
-    let interval = object(
-        "The confidence interval of the shift.",
-        &[
-            ("low", number()),
-            ("high", number()),
-            ("level", described(number(), "The confidence level.")),
-            ("basis", text()),
-        ],
-        &[],
-    );
+    let interval = described(super::interval(), "The confidence interval of the shift.");
     let figure = object(
         "A figure of both pages.",
         &[

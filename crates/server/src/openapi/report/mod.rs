@@ -20,6 +20,7 @@ pub(super) fn schemas() -> Map<String, Value> {
         ("ReportState", state()),
         ("ReportMetrics", metrics()),
         ("ReportMetric", metric()),
+        ("ReportInterval", interval()),
         ("ReportRuns", runs()),
         ("ReportSpread", spread()),
         ("ReportFieldData", field_data()),
@@ -101,6 +102,7 @@ fn report() -> Value {
                 )),
             ),
             ("cache", cache()),
+            ("intervals", intervals()),
             ("runs", reference("ReportRuns")),
             ("fieldData", reference("ReportFieldData")),
             ("fieldDataReason", reference("FieldDataReason")),
@@ -304,6 +306,32 @@ fn metric() -> Value {
                 described(number(), "Milliseconds; layout shift has no unit."),
             ),
             ("score", share()),
+        ],
+        &[],
+    )
+}
+
+fn intervals() -> Value {
+    let names = ["performance", "fcp", "lcp", "tbt", "cls", "si", "tti"];
+    object(
+        "The range in which the mean of 20 further audits is expected, for the performance score \
+         and the metrics. The scores of other categories do not vary.",
+        &[],
+        &names.map(|name| (name, reference("ReportInterval"))),
+    )
+}
+
+/// Returns the schema of an interval.
+fn interval() -> Value {
+    let basis = "The data of the interval: `visits` of this audit, `similar pages` if there was \
+                 only one, or `pairs of visits` for a comparison.";
+    object(
+        "A confidence interval.",
+        &[
+            ("low", number()),
+            ("high", number()),
+            ("level", described(number(), "The confidence level.")),
+            ("basis", described(text(), basis)),
         ],
         &[],
     )

@@ -1,6 +1,7 @@
 //! The figures of two audits and their changes.
 
 use plumbline_catalog::Mode;
+use plumbline_model::interval::PERFORMANCE;
 use plumbline_model::media::ReportMedia;
 use plumbline_model::report::{Metric, Report};
 use plumbline_model::scoring::{MetricKind, PERFORMANCE_WEIGHTS};
@@ -27,7 +28,8 @@ const MAX_NOISE: f64 = 0.1;
 
 /// Returns the scores, metrics and sizes of two audits.
 pub(super) fn rows(reports: &[Report; 2], media: [Option<&ReportMedia>; 2]) -> Vec<Row> {
-    let doubt = score_doubt(reports);
+    // Scores are whole numbers, so that they differ by a point for no reason.
+    let doubt = doubt(reports, PERFORMANCE).unwrap_or_default().max(1.0);
     let mut rows = Vec::new();
     for (name, of) in [
         (
@@ -58,7 +60,10 @@ pub(super) fn rows(reports: &[Report; 2], media: [Option<&ReportMedia>; 2]) -> V
             (Grade::of_metric(value).class(), text)
         });
         let numbers = values.map(|value| value.map(|value| value.value));
-        let is_noise = |_| is_metric_noise(kind, mode, values, doubt);
+        let is_noise = |change: f64| match self::doubt(reports, kind.as_str()) {
+            Some(doubt) => change.abs() <= doubt,
+            None => is_metric_noise(kind, mode, values, doubt),
+        };
         rows.push(row(name, numbers, texts, false, is_noise, |change| {
             let size = value_text(kind, change.abs());
             format!("{}{size}", sign(change))
@@ -85,18 +90,15 @@ pub(super) fn rows(reports: &[Report; 2], media: [Option<&ReportMedia>; 2]) -> V
     rows
 }
 
-/// Returns the uncertainty of the difference of two performance scores, in points. Scores are whole
-/// numbers, so it is at least one point.
-fn score_doubt(reports: &[Report; 2]) -> f64 {
-    let doubts = reports.each_ref().map(|report| {
-        let doubt = report.conditions.cpu.score_uncertainty;
-        doubt.unwrap_or_default()
-    });
-    doubts[0].hypot(doubts[1]).max(1.0)
+/// Returns the uncertainty of the difference of a figure by the intervals of both reports; `None`
+/// if one has none.
+fn doubt(reports: &[Report; 2], name: &str) -> Option<f64> {
+    let [before, after] = reports.each_ref().map(|report| report.intervals.get(name));
+    Some(before?.half_width().hypot(after?.half_width()))
 }
 
-/// Whether the change of a metric is small, and does not change the score by more than its
-/// uncertainty.
+/// Whether the change of a metric without intervals is small, and does not change the score by more
+/// than its uncertainty.
 fn is_metric_noise(kind: MetricKind, mode: Mode, values: [Option<Metric>; 2], doubt: f64) -> bool {
     let [Some(before), Some(after)] = values.map(|value| value.map(|value| value.value)) else {
         return false;
@@ -147,14 +149,21 @@ fn row(
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::interval::Interval;
+
     use super::super::super::testing::report;
     use super::*;
 
+    /// Returns the rows of two reports with intervals of these half widths.
     fn change(scores: [u8; 2], doubts: [Option<f64>; 2], lcp_ms: [f64; 2]) -> Vec<Row> {
         let side = |index: usize| {
             let mut report = report("x");
             report.scores.performance = Some(scores[index]);
-            report.conditions.cpu.score_uncertainty = doubts[index];
+            if let Some(doubt) = doubts[index] {
+                let score = f64::from(scores[index]);
+                let interval = interval(score - doubt, score + doubt);
+                report.intervals.insert(PERFORMANCE.to_owned(), interval);
+            }
             if let Some(metrics) = &mut report.metrics {
                 metrics.lcp = Some(Metric {
                     value: lcp_ms[index],
@@ -164,6 +173,15 @@ mod tests {
             report
         };
         rows(&[side(0), side(1)], [None, None])
+    }
+
+    fn interval(low: f64, high: f64) -> Interval {
+        Interval {
+            low,
+            high,
+            level: 0.9,
+            basis: "visits".to_owned(),
+        }
     }
 
     fn row_of<'a>(rows: &'a [Row], name: &str) -> &'a Row {
@@ -177,6 +195,7 @@ mod tests {
             ([84, 87], [Some(1.5), Some(1.5)], false),
             ([84, 85], [None, None], true),
             ([84, 86], [Some(0.2), None], false),
+            ([84, 86], [Some(0.2), Some(0.2)], false),
         ] {
             let rows = change(scores, doubts, [2000.0, 2000.0]);
             let row = row_of(&rows, "Performance");
@@ -186,7 +205,27 @@ mod tests {
     }
 
     #[test]
-    fn a_metric_is_noise_if_it_hardly_changes_itself_and_the_score() {
+    fn a_change_of_a_metric_within_its_intervals_is_noise() {
+        for (lcp_ms, is_noise) in [([2000.0, 2200.0], true), ([2000.0, 2400.0], false)] {
+            let sides = lcp_ms.map(|ms| {
+                let mut report = report("x");
+                let metric = Metric {
+                    value: ms,
+                    score: 0.5,
+                };
+                report.metrics.as_mut().unwrap().lcp = Some(metric);
+                let interval = interval(ms - 200.0, ms + 200.0);
+                report.intervals.insert("lcp".to_owned(), interval);
+                report
+            });
+            let rows = rows(&sides, [None, None]);
+            let row = row_of(&rows, "Largest Contentful Paint");
+            assert_eq!(row.is_noise, is_noise, "{lcp_ms:?}");
+        }
+    }
+
+    #[test]
+    fn a_metric_without_intervals_is_noise_if_it_hardly_changes_itself_and_the_score() {
         for (lcp_ms, is_noise) in [
             ([2000.0, 2050.0], true),
             ([20_000.0, 21_000.0], true),

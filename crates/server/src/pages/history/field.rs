@@ -79,7 +79,7 @@ fn field_trend(history: &FieldHistory, kind: FieldKind, name: &'static str) -> O
                 class: grade(kind, value).class(),
                 title: format!("{}: {}", days(period), value_text(kind, value)),
                 day: last_day(period),
-                doubt: 0.0,
+                interval: None,
             })
         })
         .collect();

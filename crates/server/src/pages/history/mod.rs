@@ -12,10 +12,13 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use plumbline_catalog::FormFactor;
+use plumbline_model::interval::{Interval, PERFORMANCE};
 use plumbline_model::scoring::MetricKind;
 use plumbline_model::summary::ReportSummary;
 use plumbline_report::html::figures::{Grade, date, day, short_name};
-use plumbline_report::html::summary::{METRICS, limit_text, metric, value_text};
+use plumbline_report::html::summary::{
+    METRICS, limit_text, metric, score_interval_text, value_text,
+};
 
 use self::field::{DeviceFieldHistory, FieldSeries, field_series};
 use self::trend::{Point, Scale};
@@ -160,7 +163,9 @@ struct Run<'a> {
 struct Trend {
     name: &'static str,
     newest: String,
-    /// Whether the chart shows the uncertainty of the values.
+    /// The interval of the newest value.
+    interval: Option<String>,
+    /// Whether the chart shows the intervals of the values.
     has_band: bool,
     class: &'static str,
     median: String,
@@ -172,12 +177,9 @@ struct Value {
     at_ms: i64,
     value: f64,
     grade: Grade,
-    /// How far the figure may be off, if that is known.
-    doubt: Option<f64>,
+    /// The interval of the figure, if it has one.
+    interval: Option<Interval>,
 }
-
-/// The smallest uncertainty of a score that is shown: scores are whole numbers.
-const MIN_SCORE_DOUBT: f64 = 1.0;
 
 /// The fewest points that make a trend.
 const MIN_POINTS: usize = 2;
@@ -301,21 +303,20 @@ fn comparable(past: &[AuditRow]) -> (Vec<ComparisonOption>, [usize; 2]) {
 fn trends(runs: &[Run<'_>]) -> Vec<Trend> {
     let performance = runs.iter().filter_map(|run| {
         let score = run.summary.scores.performance?;
-        let doubt = run.summary.conditions.cpu.score_uncertainty;
         Some(Value {
             at_ms: run.at_ms,
             value: f64::from(score),
             grade: Grade::of_score(Some(score)),
-            doubt: doubt.map(|doubt| doubt.max(MIN_SCORE_DOUBT)),
+            interval: run.summary.intervals.get(PERFORMANCE).cloned(),
         })
     });
-    let whole = |value: f64| format!("{value:.0}");
     let mut trends = vec![trend_of(
         "Performance",
         performance.collect(),
         100.0,
-        whole,
-        whole,
+        |value| format!("{value:.0}"),
+        score_interval_text,
+        |tick| format!("{tick:.0}"),
     )];
     for (kind, name, _) in METRICS {
         if kind == MetricKind::Tti {
@@ -327,7 +328,7 @@ fn trends(runs: &[Run<'_>]) -> Vec<Trend> {
                 at_ms: run.at_ms,
                 value: measured.value,
                 grade: Grade::of_metric(Some(measured)),
-                doubt: None,
+                interval: run.summary.intervals.get(kind.as_str()).cloned(),
             })
         });
         // The scale includes the limit for good, so that good values appear low.
@@ -339,6 +340,11 @@ fn trends(runs: &[Run<'_>]) -> Vec<Trend> {
             values.collect(),
             good,
             |value| value_text(kind, value),
+            |it| {
+                [it.low, it.high]
+                    .map(|bound| value_text(kind, bound))
+                    .join(" to ")
+            },
             |tick| limit_text(kind, tick),
         ));
     }
@@ -350,29 +356,25 @@ fn trend_of(
     values: Vec<Value>,
     min_top: f64,
     text: impl Fn(f64) -> String,
+    interval_text: impl Fn(&Interval) -> String,
     tick: impl Fn(f64) -> String,
 ) -> Option<Trend> {
-    let Value {
-        value: newest,
-        grade,
-        doubt,
-        ..
-    } = *values.last()?;
+    let newest = values.last()?;
     let median = median(values.iter().map(|value| value.value).collect());
-    let with_doubt = |value: f64, doubt: Option<f64>| match doubt {
-        Some(doubt) => format!("{} ± {doubt:.0}", text(value)),
-        None => text(value),
+    let with_interval = |value: &Value| match &value.interval {
+        Some(interval) => format!("{} ({})", text(value.value), interval_text(interval)),
+        None => text(value.value),
     };
     let points: Vec<Option<Point>> = values
         .iter()
         .map(|value| {
-            let text = with_doubt(value.value, value.doubt);
+            let text = with_interval(value);
             Some(Point {
                 value: value.value,
                 class: value.grade.class(),
                 title: format!("{}: {text}", date(value.at_ms)),
                 day: day(value.at_ms),
-                doubt: value.doubt.unwrap_or_default(),
+                interval: value.interval.as_ref().map(|it| [it.low, it.high]),
             })
         })
         .collect();
@@ -381,14 +383,15 @@ fn trend_of(
     let aria_label = format!(
         "{name} over {} audits: newest {}, median {}",
         points.len(),
-        text(newest),
+        text(newest.value),
         text(median)
     );
     Some(Trend {
         name,
-        newest: with_doubt(newest, doubt),
-        has_band: values.iter().any(|value| value.doubt.is_some()),
-        class: grade.class(),
+        newest: text(newest.value),
+        interval: newest.interval.as_ref().map(&interval_text),
+        has_band: values.iter().any(|value| value.interval.is_some()),
+        class: newest.grade.class(),
         median: text(median),
         svg: trend::draw(&points, median, &scale, tick, &aria_label),
     })

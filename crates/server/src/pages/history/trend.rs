@@ -12,8 +12,8 @@ pub(super) struct Point {
     pub(super) title: String,
     /// The label of the horizontal axis.
     pub(super) day: String,
-    /// How far the value may be off, up or down; 0 if that is unknown.
-    pub(super) doubt: f64,
+    /// The lower and the upper bound of its interval, if it has one.
+    pub(super) interval: Option<[f64; 2]>,
 }
 
 /// A vertical axis of round values. It starts at zero, so that a small change looks small.
@@ -122,10 +122,14 @@ pub(super) fn draw(
     svg
 }
 
-/// Draws the uncertainty of the values as an area around the line. Areas cannot have positions in
+/// Draws the intervals of the values as an area around the line. Areas cannot have positions in
 /// per cent, so they are in an image of their own that is stretched to the width of the plot.
 fn band(points: &[Option<Point>], scale: &Scale) -> String {
-    if points.iter().flatten().all(|point| point.doubt <= 0.0) {
+    if points
+        .iter()
+        .flatten()
+        .all(|point| point.interval.is_none())
+    {
         return String::new();
     }
     let y = |value: f64| {
@@ -140,15 +144,16 @@ fn band(points: &[Option<Point>], scale: &Scale) -> String {
         let [Some(from), Some(to)] = two else {
             continue;
         };
+        let [from, to] = [from, to].map(|point| point.interval.unwrap_or([point.value; 2]));
         let (left, right) = (step * index as f64, step * (index + 1) as f64);
         let (left, right) = (coordinate(left), coordinate(right));
         let _ = write!(
             svg,
             r#"<path d="M{left} {}L{right} {}V{}L{left} {}Z"/>"#,
-            y(from.value + from.doubt),
-            y(to.value + to.doubt),
-            y(to.value - to.doubt),
-            y(from.value - from.doubt),
+            y(from[1]),
+            y(to[1]),
+            y(to[0]),
+            y(from[0]),
         );
     }
     svg.push_str("</svg>");
@@ -197,21 +202,25 @@ mod tests {
             class: "good",
             title: String::new(),
             day: day.to_owned(),
-            doubt: 0.0,
+            interval: None,
         })
     }
 
     #[test]
     fn an_uncertain_value_has_a_band() {
-        let doubtful = |doubt: f64| point("1").map(|point| Point { doubt, ..point });
+        let certain = || point("1");
+        let uncertain = |low: f64, high: f64| {
+            let interval = Some([low, high]);
+            certain().map(|point| Point { interval, ..point })
+        };
         let draw = |points: &[Option<Point>]| {
             let scale = Scale::up_to(2.0);
             draw(points, 0.5, &scale, |tick| tick.to_string(), "some")
         };
-        let svg = draw(&[doubtful(0.5), doubtful(1.0)]);
+        let svg = draw(&[uncertain(0.5, 1.5), uncertain(0.0, 2.0)]);
         assert!(svg.contains(r#"d="M0 27.5L1000 0V110L0 82.5Z""#), "{svg}");
-        assert!(!draw(&[doubtful(0.0), doubtful(0.0)]).contains("band"));
-        assert!(!draw(&[doubtful(0.5), None]).contains("<path"));
+        assert!(!draw(&[certain(), certain()]).contains("band"));
+        assert!(!draw(&[uncertain(0.5, 1.5), None]).contains("<path"));
     }
 
     #[test]
