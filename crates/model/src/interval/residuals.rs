@@ -17,6 +17,10 @@ const VERSION: u32 = 1;
 /// tasks. The speed of the processor hardly matters for such pages.
 const MAX_TBT_OF_LIGHT_MS: f64 = 100.0;
 
+/// The smallest residual of a metric, and of the score. A small sample may not vary at all, and the
+/// pages of the class do.
+const MIN_RESIDUALS: [f64; 2] = [0.01, 0.5];
+
 /// The residuals of one visit by class of page.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -124,7 +128,9 @@ impl ResidualTable {
                     Some(audit.distance(figure)? / unit)
                 });
                 if let Some(residual) = quantile(residuals.collect()) {
-                    class.residuals.insert(figure.name().to_owned(), residual);
+                    let min = MIN_RESIDUALS[usize::from(figure == Figure::Performance)];
+                    let name = figure.name().to_owned();
+                    class.residuals.insert(name, residual.max(min));
                 }
             }
         }
@@ -223,7 +229,7 @@ mod tests {
         let expected = 100.0 / 500.0 * (1.05_f64 / 2.0).sqrt();
         let residual = heavy.residuals["fcp"];
         assert!((residual - expected).abs() < 1e-4, "{residual}");
-        assert_eq!(light.residuals["cls"], 0.0);
+        assert_eq!(light.residuals["cls"], 0.01, "it did not vary");
         assert!(table.classes[0].residuals.contains_key("performance"));
     }
 
