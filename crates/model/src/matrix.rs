@@ -1,7 +1,10 @@
 //! The results of one page under several devices and networks.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
+use crate::interval::Interval;
 use crate::report::{Metric, Report};
 
 /// The results of a page for every combination of some devices and networks.
@@ -37,6 +40,9 @@ pub struct MatrixCell {
     pub tbt_ms: Option<f64>,
     pub si_ms: Option<f64>,
     pub cls: Option<f64>,
+    /// The intervals of these figures, by the names that reports have for them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub intervals: BTreeMap<String, Interval>,
     /// The reason why the page was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -57,6 +63,7 @@ impl MatrixCell {
             tbt_ms: metrics.and_then(|it| value(it.tbt)),
             si_ms: metrics.and_then(|it| value(it.si)),
             cls: metrics.and_then(|it| value(it.cls)),
+            intervals: report.intervals.clone(),
             error: report.error.as_ref().map(|error| error.message.clone()),
         }
     }

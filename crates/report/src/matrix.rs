@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use plumbline_model::interval::PERFORMANCE;
 use plumbline_model::matrix::{Matrix, MatrixCell};
 
 /// The formats of a matrix.
@@ -32,10 +33,18 @@ fn json(matrix: &Matrix) -> String {
 /// Returns the score of a cell with the time of its largest content.
 fn cell_text(cell: &MatrixCell) -> String {
     match (cell.performance, &cell.error) {
-        (Some(score), _) => match cell.lcp_ms {
-            Some(ms) => format!("{score}  {:.1} s", ms / 1000.0),
-            None => score.to_string(),
-        },
+        (Some(score), _) => {
+            let interval = cell.intervals.get(PERFORMANCE);
+            let points = interval.map(|it| it.half_width().ceil());
+            let score = match points.filter(|points| *points > 0.0) {
+                Some(points) => format!("{score} ±{points}"),
+                None => score.to_string(),
+            };
+            match cell.lcp_ms {
+                Some(ms) => format!("{score}  {:.1} s", ms / 1000.0),
+                None => score,
+            }
+        }
         (None, Some(_)) => "failed".to_owned(),
         (None, None) => "-".to_owned(),
     }
