@@ -292,6 +292,21 @@ fn a_report_without_media_says_so_and_shows_the_rest() {
 }
 
 #[test]
+fn a_page_shows_the_intervals_of_its_figures_and_what_they_come_from() {
+    let mut report = report("text");
+    let page_of = |report: &Report| page(report, None);
+    assert!(!page_of(&report).contains("A range is an interval"));
+    report.intervals = serde_json::from_value(serde_json::json!({
+        "fcp": { "low": 1100.0, "high": 1300.0, "level": 0.9, "basis": "similar pages" },
+    }))
+    .unwrap();
+    let page = page_of(&report);
+    assert!(page.contains("1.10\u{a0}s to 1.30\u{a0}s</p>"), "{page}");
+    let caption = "A range is an interval (90\u{a0}%, from visits of similar pages)";
+    assert!(page.contains(caption), "{page}");
+}
+
+#[test]
 fn a_report_without_field_data_gives_the_reason() {
     for reason in FieldReason::ALL {
         let report = Report {

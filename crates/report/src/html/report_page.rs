@@ -18,7 +18,9 @@ use super::load::{self, PathView, ShareView, WaterfallView};
 use super::pictures::PictureSource;
 use super::responsiveness::{PARTS, ResponsivenessView, responsiveness};
 use super::steps::{StepView, steps};
-use super::summary::{FractionView, MetricCard, Ring, cards, fractions, headline, rings};
+use super::summary::{
+    FractionView, MetricCard, Ring, cards, fractions, headline, intervals_summary, rings,
+};
 use super::{HtmlError, environment};
 
 /// A report as a page shows it.
@@ -55,6 +57,8 @@ struct ReportTemplate<'a> {
     rings: Vec<Ring>,
     fractions: Vec<FractionView>,
     metrics: Vec<MetricCard>,
+    /// The level of the intervals of the figures, and the data they come from.
+    intervals: Option<String>,
     comparison: Option<ComparisonView>,
     field: FieldView,
     responsiveness: Option<ResponsivenessView>,
@@ -186,6 +190,7 @@ fn template<'a>(page: &'a ReportPage<'a>) -> ReportTemplate<'a> {
             .metrics
             .as_ref()
             .map_or_else(Vec::new, |metrics| cards(metrics, report)),
+        intervals: intervals_summary(&report.intervals),
         field: field_view(report),
         responsiveness: responsiveness(report, url),
         fixes,
