@@ -72,7 +72,8 @@ pub(crate) enum Traffic {
 }
 
 impl Auditor {
-    /// Prepares the traffic of a visit. Fails with the error of the report if it cannot be replayed.
+    /// Prepares the traffic of a visit. Fails with the error of the report if it cannot be
+    /// replayed.
     pub(crate) async fn prepare_traffic(
         &self,
         order: &Order,

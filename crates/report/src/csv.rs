@@ -27,7 +27,7 @@ pub(crate) fn render(source: &ExportSource) -> String {
     lines.push(line(page.map(|name| json!(name))));
     lines.push(line(page.map(|name| result[name].clone())));
     lines.push(String::new());
-    lines.push("category,score,intervalLow,intervalHigh".to_owned());
+    lines.push("category,score".to_owned());
     let categories = || {
         lighthouse::CATEGORIES
             .iter()
@@ -35,8 +35,7 @@ pub(crate) fn render(source: &ExportSource) -> String {
             .filter(|(_, category)| !category.is_null())
     };
     for (id, category) in categories() {
-        let [low, high] = interval(category);
-        lines.push(line([json!(id), category["score"].clone(), low, high]));
+        lines.push(line([json!(id), category["score"].clone()]));
     }
     lines.push(String::new());
     let columns = "category,audit,score,displayValue,description,title,numericValue";
@@ -69,7 +68,7 @@ pub(crate) fn render(source: &ExportSource) -> String {
     lines.join("\r\n")
 }
 
-/// Returns the bounds of the interval of an audit or category; empty texts if it has none.
+/// Returns the bounds of the interval of an audit; empty texts if it has none.
 fn interval(value: &Value) -> [Value; 2] {
     ["low", "high"].map(|bound| {
         let bound = &value[lighthouse::INTERVAL][bound];
@@ -144,11 +143,8 @@ mod tests {
             "{}",
             lines[1]
         );
-        assert!(
-            lines.contains(&r#""performance","0.97","0.942","0.991""#),
-            "{text}"
-        );
-        assert!(lines.contains(&r#""pwa","0.3","","""#), "{text}");
+        assert!(lines.contains(&r#""performance","0.97""#), "{text}");
+        assert!(lines.contains(&r#""pwa","0.3""#), "{text}");
         let lcp = lines.iter().find(|line| line.contains("largest-con"));
         assert!(
             lcp.unwrap().ends_with(r#","2000","1900","2100""#),

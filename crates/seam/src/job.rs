@@ -111,8 +111,8 @@ impl VisitOptions {
         self.compare_with.is_some()
     }
 
-    /// Returns whether traffic is recorded or replayed. An agent that does not know this would visit
-    /// the servers, and record nothing.
+    /// Returns whether traffic is recorded or replayed. An agent that does not know this would
+    /// visit the servers, and record nothing.
     pub fn need_interception(&self) -> bool {
         self.record || self.replay.is_some() || self.replay_second.is_some()
     }

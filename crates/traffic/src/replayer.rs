@@ -266,7 +266,8 @@ const CONNECTION_HEADERS: [HeaderName; 4] = [
     HeaderName::from_static("keep-alive"),
 ];
 
-/// Returns a response as it was recorded. That to a HEAD request has no body, whatever was recorded.
+/// Returns a response as it was recorded. That to a HEAD request has no body, whatever was
+/// recorded.
 fn response(
     recorded: &RecordedResponse,
     protocol: Protocol,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plumbline_agent::{AgentLocation, Auditor, Cpu};
+use plumbline_agent::{AgentLocation, Auditor};
 use plumbline_browser::Pool;
 use plumbline_bundle::{Artifact, Bundle, FailureCode, InteractionRecords};
 use plumbline_catalog::{BUILT_IN, Catalog};
@@ -11,7 +11,7 @@ use plumbline_seam::{AuditOutput, Interactions, Order, VisitOptions};
 use plumbline_traffic::RootCertStore;
 use serde_json::Value;
 
-use crate::rig::{interception, launcher};
+use crate::rig::{cpu, interception, launcher};
 use crate::site::{Response, Site};
 
 #[tokio::test]
@@ -107,7 +107,7 @@ async fn audit_with(site: &Site, network: &str, options: VisitOptions) -> AuditO
         max_visits: 1,
         catalog: Arc::new(catalog),
         guard: Arc::new(Guard::new(vec!["127.0.0.0/8".parse().unwrap()])),
-        cpu: Cpu::new(launcher(), None),
+        cpu: cpu(),
     };
     auditor.audit(&order, &|_| {}).await.unwrap()
 }
@@ -134,7 +134,7 @@ async fn a_trace_flood_is_too_large_at_once_and_no_internal_error() {
         max_visits: 3,
         catalog: Arc::new(catalog),
         guard: Arc::new(Guard::new(vec!["127.0.0.0/8".parse().unwrap()])),
-        cpu: Cpu::new(launcher(), None),
+        cpu: cpu(),
     };
     let output = auditor.audit(&order, &|_| {}).await.unwrap();
     let failure = output.report.error.unwrap();

@@ -2,10 +2,11 @@
 
 use std::io;
 use std::net::IpAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plumbline_agent::Interception;
+use plumbline_agent::{Cpu, Interception};
 use plumbline_browser::{LaunchOptions, Launcher, NetworkPath, VisitError, VisitPlan, visit};
 use plumbline_bundle::Bundle;
 use plumbline_catalog::{BUILT_IN, Catalog};
@@ -55,6 +56,12 @@ pub fn plan(url: &str, link: &Link) -> VisitPlan {
 pub async fn visit_through(link: &Link, url: &str) -> Result<Bundle, VisitError> {
     let browser = launcher().launch().await.unwrap();
     visit(browser, &plan(url, link), &|_| {}).await
+}
+
+/// Returns an emulation of processors whose calibration all tests share.
+pub fn cpu() -> Cpu {
+    let calibration = Path::new(env!("CARGO_TARGET_TMPDIR")).join("calibration.json");
+    Cpu::new(launcher(), Some(calibration))
 }
 
 pub fn interception(roots: RootCertStore) -> Interception {

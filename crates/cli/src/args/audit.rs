@@ -197,7 +197,7 @@ pub struct ConditionArgs {
     pub place: PlaceArgs,
 }
 
-/// Where and with which browser visits are made, and which targets are allowed.
+/// The place and the browser of visits, and the targets that are allowed.
 #[derive(Debug, clap::Args)]
 pub struct PlaceArgs {
     /// The location to audit from; simulated unless this machine is there; `plumbline locations`

@@ -22,7 +22,7 @@ pub enum ChangeProblem {
     #[error("the pattern is empty")]
     EmptyPattern,
     #[error("`ms` is a number between 0 and {max}")]
-    Delay { max: f64 },
+    Delay { max: u32 },
     #[error("`{0}` is not the name of a header")]
     HeaderName(String),
     #[error("the value of a header is one line")]

@@ -209,7 +209,7 @@ impl Editor {
         match change {
             Change::Block { pattern } => self.block(pattern),
             Change::Blackhole { host } => self.blackhole(host),
-            Change::Delay { pattern, ms } => self.delay(pattern, (*ms).into()),
+            Change::Delay { pattern, ms } => self.delay(pattern, *ms),
             Change::SetHeader {
                 pattern,
                 name,

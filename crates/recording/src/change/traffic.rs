@@ -8,7 +8,7 @@ use super::{ChangeProblem, Effect, Pattern};
 use crate::{ConnectFailure, ConnectResult, Endpoint, Handling, Protocol, RecordedEndpoint};
 
 /// The longest delay: ten minutes, longer than a visit.
-const MAX_DELAY_MS: f64 = 600_000.0;
+const MAX_DELAY_MS: u32 = 600_000;
 
 impl Editor {
     /// Blocks requests. A server of which all requests are blocked refuses connections, so that
@@ -82,14 +82,14 @@ impl Editor {
     }
 
     /// Delays responses.
-    pub fn delay(&mut self, pattern: &Pattern, ms: f64) -> Result<Effect, ChangeProblem> {
-        if !(0.0..=MAX_DELAY_MS).contains(&ms) {
+    pub fn delay(&mut self, pattern: &Pattern, ms: u32) -> Result<Effect, ChangeProblem> {
+        if ms > MAX_DELAY_MS {
             return Err(ChangeProblem::Delay { max: MAX_DELAY_MS });
         }
         let indexes = self.selected(pattern)?;
         Ok(self.change_responses(&indexes, |response| {
-            response.wait_ms += ms;
-            ms > 0.0
+            response.wait_ms += f64::from(ms);
+            ms > 0
         }))
     }
 

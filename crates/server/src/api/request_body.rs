@@ -31,8 +31,8 @@ pub(crate) const MAX_LABELS: usize = 10;
 /// The longest label.
 pub(crate) const MAX_LABEL_CHARS: usize = 40;
 
-/// The body of a start, a batch, a comparison, an experiment or a matrix, before validation: its own members, and those that
-/// all have.
+/// The body of a start, a batch, a comparison, an experiment or a matrix, before validation: its
+/// own members, and those that all have.
 pub(crate) struct StartBody<T> {
     own: T,
     common: CommonMembers,

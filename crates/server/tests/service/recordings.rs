@@ -104,13 +104,13 @@ impl RecordedAudit {
 
     async fn get(&self, query: &str) -> Reply {
         let path = format!("/v1/audits/{}/recording{query}", self.audit_id);
-        self.rig.send(&get(&path).key(&self.rig.key)).await
+        self.rig.fetch(&get(&path).key(&self.rig.key)).await
     }
 
     async fn post(&self, what: &str, body: Value) -> Reply {
         let path = format!("/v1/audits/{}/{what}", self.audit_id);
         let request = post(&path, body.to_string()).json().key(&self.rig.key);
-        self.rig.send(&request).await
+        self.rig.fetch(&request).await
     }
 }
 
@@ -144,12 +144,12 @@ async fn audits_without_a_recording_and_those_of_others_have_none() {
     let audit = RecordedAudit::new().await;
     let name = format!("{}-1", audit.audit_id);
     audit.bundles.remove(&name).unwrap();
-    assert_eq!(audit.get("").await.json()["code"], "NO_EVIDENCE");
+    assert_eq!(audit.get("").await.whole_json()["code"], "NO_EVIDENCE");
     let body = json!({ "devices": ["mobile"], "networks": ["cable"] });
     let reply = audit.post("matrix", body).await;
-    assert_eq!(reply.json()["code"], "NO_EVIDENCE");
+    assert_eq!(reply.whole_json()["code"], "NO_EVIDENCE");
     let path = "/v1/audits/aud_unknown/recording";
-    let reply = audit.rig.send(&get(path).key(&audit.rig.key)).await;
+    let reply = audit.rig.fetch(&get(path).key(&audit.rig.key)).await;
     assert_eq!(reply.status, 404);
 }
 
@@ -190,7 +190,7 @@ async fn changes_that_affect_nothing_or_cannot_be_read_are_refused() {
             .post("experiments", json!({ "changes": changes }))
             .await;
         assert_eq!(reply.status, 406, "{changes}: {}", reply.text());
-        assert_eq!(reply.json()["field"], "changes");
+        assert_eq!(reply.whole_json()["field"], "changes");
     }
     assert_eq!(audit.rig.credits().await, credits);
 }

@@ -1,4 +1,4 @@
-//! What a recorder has recorded until now.
+//! The log of a recorder: everything that it has recorded until now.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
