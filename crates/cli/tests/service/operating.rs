@@ -101,7 +101,7 @@ fn a_server_prints_how_it_is_set_up_and_logs_no_refusals_of_its_self_check() {
     child.kill().unwrap();
     child.wait().unwrap();
     let log = std::fs::read_to_string(&log).unwrap();
-    assert!(log.contains("audit finished"), "{log}");
+    assert!(log.contains("audit started"), "{log}");
     assert!(!log.contains("refused by the guard"), "{log}");
 }
 

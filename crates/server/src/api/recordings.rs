@@ -1,5 +1,7 @@
 //! Recordings: the traffic of audits that were started with `record`, and audits of it.
 
+use std::sync::Arc;
+
 use axum::{
     body::Body,
     extract::State,
@@ -9,7 +11,7 @@ use axum::{
 use plumbline_recording::Recording;
 use plumbline_seam::{Order, Replay, VisitOptions};
 use plumbline_store::{AttemptBlob, StoredReport};
-use tokio::task::spawn_blocking;
+use tokio::{sync::OwnedSemaphorePermit, task::spawn_blocking};
 
 use crate::{
     api::{
@@ -49,8 +51,10 @@ pub(crate) async fn one(
     let is_redacted = is_redacted.unwrap_or(false);
     let stored = recorded(&service, &caller.account_id, &id).await?;
     caller.context.set_audit(&stored.tracking_id);
+    let permit = export_permit(&service).await?;
     let packed = packed(&service, &stored).await?;
     let convert = spawn_blocking(move || {
+        let _permit = permit;
         if !is_har && !is_redacted {
             return Ok(packed);
         }
@@ -97,9 +101,11 @@ pub(crate) async fn experiment(
 ) -> Result<Response, Failure> {
     let idempotency_key = idempotency.valid()?;
     let stored = recorded(&service, &starter.account_id, &id).await?;
-    let packed = packed(&service, &stored).await?;
     let changes = request.changes()?;
+    let permit = export_permit(&service).await?;
+    let packed = packed(&service, &stored).await?;
     let (recording, changes) = spawn_blocking(move || {
+        let _permit = permit;
         let recording = Recording::unpack(&packed).map_err(Failure::internal)?;
         let changed = recording.with_changes(&changes).map_err(|error| {
             let value = InvalidValue::new("changes", format!("{error}."));
@@ -138,7 +144,9 @@ pub(crate) async fn matrix(
 ) -> Result<Response, Failure> {
     let idempotency_key = idempotency.valid()?;
     let stored = recorded(&service, &starter.account_id, &id).await?;
+    let permit = export_permit(&service).await?;
     packed(&service, &stored).await?;
+    drop(permit);
     let order = Order {
         options: VisitOptions {
             quick: true,
@@ -151,6 +159,13 @@ pub(crate) async fn matrix(
     let count = request.orders.count();
     let batch_id = start::start(&service, &starter, request, idempotency_key).await?;
     Ok(accepted(&batch_id, count))
+}
+
+/// Waits until a recording may be read and unpacked: a few at a time, because they can be large. The
+/// permit is kept to the end of the work, even if the request was dropped.
+async fn export_permit(service: &SharedState) -> Result<OwnedSemaphorePermit, Failure> {
+    let permit = Arc::clone(&service.exports).acquire_owned().await;
+    permit.map_err(Failure::unavailable)
 }
 
 /// Returns a completed audit of an account.
