@@ -178,16 +178,21 @@ enum BodyResult {
 
 fn mask_body(searcher: &AhoCorasick, response: &mut RecordedResponse) -> BodyResult {
     let Ok(content) = response.decoded_body() else {
-        let blank = vec![0; response.body.len()];
-        response.set_body(blank.into());
-        return BodyResult::Blank;
+        return blank(response);
     };
     if !searcher.is_match(&content[..]) {
         return BodyResult::Unchanged;
     }
-    // A body that was decoded can be encoded.
-    let _ = response.set_decoded_body(&masked(searcher, &content));
-    BodyResult::Masked
+    match response.set_decoded_body(&masked(searcher, &content)) {
+        Ok(()) => BodyResult::Masked,
+        Err(_) => blank(response),
+    }
+}
+
+fn blank(response: &mut RecordedResponse) -> BodyResult {
+    let zeros = vec![0; response.body.len()];
+    response.set_body(zeros.into());
+    BodyResult::Blank
 }
 
 #[cfg(test)]

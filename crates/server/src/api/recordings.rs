@@ -161,8 +161,8 @@ pub(crate) async fn matrix(
     Ok(accepted(&batch_id, count))
 }
 
-/// Waits until a recording may be read and unpacked: a few at a time, because they can be large. The
-/// permit is kept to the end of the work, even if the request was dropped.
+/// Waits until a recording may be read and unpacked: a few at a time, because they can be large.
+/// The permit is kept to the end of the work, even if the request was dropped.
 async fn export_permit(service: &SharedState) -> Result<OwnedSemaphorePermit, Failure> {
     let permit = Arc::clone(&service.exports).acquire_owned().await;
     permit.map_err(Failure::unavailable)
