@@ -53,7 +53,7 @@ pub(crate) type Observer<'o> = dyn Fn(VisitEvent<'_>) + Send + Sync + 'o;
 /// Performs audits, each visit in a fresh browser.
 pub struct Auditor {
     pub browsers: Pool,
-    /// For visits that are recorded or replayed.
+    /// Ends the connections of visits that are recorded or replayed.
     pub interception: Interception,
     pub catalog: Arc<Catalog>,
     pub guard: Arc<Guard>,

@@ -121,7 +121,7 @@ impl Page {
 #[derive(Debug, Clone, Copy)]
 enum Visits {
     Fixed(usize),
-    /// Until two visits have the same score, at most three.
+    /// Visits are made until two have the same score, at most three.
     UntilConfirmed,
 }
 
