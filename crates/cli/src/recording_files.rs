@@ -60,6 +60,7 @@ impl RecordingFile {
             recording: self.id.clone(),
             attempt: 0,
             changes,
+            subject: None,
         }))
     }
 

@@ -11,7 +11,7 @@ use std::process::Command;
 const DEPENDENCIES: [(&str, &[&str]); 23] = [
     ("catalog", &[]),
     ("bundle", &[]),
-    ("recording", &["bundle"]),
+    ("recording", &["bundle", "model"]),
     ("trace", &[]),
     ("vendored", &[]),
     ("source", &[]),

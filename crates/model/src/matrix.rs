@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::interval::Interval;
 use crate::report::{Metric, Report};
+use crate::summary::ReportSummary;
 
 /// The results of a page for every combination of some devices and networks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -43,6 +44,9 @@ pub struct MatrixCell {
     /// The intervals of these figures, by the names that reports have for them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub intervals: BTreeMap<String, Interval>,
+    /// The id of the audit, if a server made it and it is completed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audit_id: Option<String>,
     /// The reason why the page was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -51,20 +55,30 @@ pub struct MatrixCell {
 impl MatrixCell {
     /// Creates the cell of a report.
     pub fn of(report: &Report) -> Self {
+        Self {
+            error: report.error.as_ref().map(|error| error.message.clone()),
+            ..Self::from(&ReportSummary::from(report))
+        }
+    }
+}
+
+impl From<&ReportSummary> for MatrixCell {
+    fn from(summary: &ReportSummary) -> Self {
         let value = |metric: Option<Metric>| metric.map(|metric| metric.value);
-        let metrics = report.metrics.as_ref();
-        let conditions = &report.conditions;
+        let metrics = summary.metrics.as_ref();
+        let conditions = &summary.conditions;
         Self {
             device: conditions.device.id.clone(),
             network: conditions.network.id.clone(),
-            performance: report.scores.performance,
+            performance: summary.scores.performance,
             fcp_ms: metrics.and_then(|it| value(it.fcp)),
             lcp_ms: metrics.and_then(|it| value(it.lcp)),
             tbt_ms: metrics.and_then(|it| value(it.tbt)),
             si_ms: metrics.and_then(|it| value(it.si)),
             cls: metrics.and_then(|it| value(it.cls)),
-            intervals: report.intervals.clone(),
-            error: report.error.as_ref().map(|error| error.message.clone()),
+            intervals: summary.intervals.clone(),
+            audit_id: None,
+            error: None,
         }
     }
 }

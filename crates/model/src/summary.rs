@@ -1,6 +1,7 @@
 //! The part of a report that lists show. It is stored beside the audit, so that a list of audits
 //! reads no reports.
 
+use crate::comparison::Comparison;
 use crate::interval::Intervals;
 use crate::report::{Conditions, Metrics, Report, Scores};
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,9 @@ pub struct ReportSummary {
     #[serde(default, skip_serializing_if = "Intervals::is_empty")]
     pub intervals: Intervals,
     pub conditions: Conditions,
+    /// The result of a comparison; `None` if the audit is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comparison: Option<Comparison>,
 }
 
 impl From<&Report> for ReportSummary {
@@ -29,6 +33,7 @@ impl From<&Report> for ReportSummary {
             metrics: report.metrics.clone(),
             intervals: report.intervals.clone(),
             conditions: report.conditions.clone(),
+            comparison: report.comparison.as_ref().map(|it| it.comparison.clone()),
         }
     }
 }

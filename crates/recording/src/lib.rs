@@ -12,6 +12,7 @@
 )]
 
 mod address;
+mod advice;
 mod body;
 mod change;
 mod container;
@@ -28,6 +29,7 @@ mod redaction;
 mod testing;
 mod validity;
 
+pub use advice::{AdviceError, Advised, MAX_CHANGES, MEASURABLE_CHECKS};
 pub use body::BodyError;
 pub use change::{
     Change, ChangeError, ChangeProblem, Changed, Effect, HostPattern, HostsPattern, Pattern,

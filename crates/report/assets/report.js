@@ -142,3 +142,16 @@ if (!CSS.supports("selector(::details-content)")) {
     for (const details of all(".check.poor, .check.middling, .folded")) details.open = true;
   });
 }
+
+// The price of measuring a recording on the chosen devices and networks.
+for (const form of all("form.choose")) {
+  const price = form.querySelector(".js-price");
+  const show = () => {
+    const networks = form.querySelectorAll("input[name=network]:checked").length;
+    const credits = networks * form.querySelector("select[name=device]").selectedOptions.length;
+    price.textContent = `: ${credits} ${credits === 1 ? "credit" : "credits"}`;
+    price.hidden = false;
+  };
+  form.addEventListener("change", show);
+  show();
+}

@@ -248,6 +248,7 @@ fn page(report: &Report, media: Option<&ReportMedia>) -> String {
         made_at_ms: Some(0),
         actions: "",
         failure_note: EVIL,
+        replays: plumbline_report::html::Replays::default(),
     };
     page.main().unwrap()
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use plumbline_bundle::Encoding;
+use plumbline_model::experiment::Subject;
 use plumbline_model::report::{Consent, View};
 use plumbline_recording::Change;
 use serde::{Deserialize, Serialize};
@@ -81,6 +82,9 @@ pub struct Replay {
     pub attempt: u32,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
+    /// The advice that the changes follow; `None` if they were chosen by hand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<Subject>,
 }
 
 impl VisitOptions {

@@ -35,6 +35,7 @@ mod progress;
 mod query;
 mod rate;
 mod render_pool;
+mod replays;
 mod request_context;
 mod router;
 mod routes;

@@ -43,7 +43,7 @@ pub use key::{Key, KeyDigest, random_text};
 pub use latency::{LATENCY_BOUNDS_US, LatencyCounts, StoreLatency};
 pub use lease_scope::{LeaseScope, MAX_INTERACTIVE_IN_A_ROW, SlotLimit};
 pub use limit::{BucketGrant, BucketRate, BucketRequest, SharedLimits};
-pub use listing::{AuditEntry, AuditFilter, AuditPage, Batch, ListCursor};
+pub use listing::{AuditEntry, AuditFilter, AuditPage, Batch, ListCursor, ReplayAudit};
 pub use moving::{MoveSummary, move_to_postgres};
 pub use operator::{AccountSummary, PurgeResult, PurgedAudit, QueuedAudit, Retention};
 pub use owner::{AgentProcess, LeaseOwner, ProcessSet};

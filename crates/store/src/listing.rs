@@ -76,6 +76,14 @@ pub struct AuditEntry {
     pub final_url: Option<String>,
 }
 
+/// An audit that visited the recording of another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReplayAudit {
+    pub audit: AuditEntry,
+    /// See [`crate::AuditSummary::summary`]; `None` before the audit is completed and summarized.
+    pub summary: Option<String>,
+}
+
 /// A page of a list, newest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditPage {

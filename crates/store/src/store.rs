@@ -8,8 +8,8 @@ use crate::{
     AuditStatus, AuditSummary, Batch, Cancellation, ClaimedDeliveries, Delivery, DeliveryClaim,
     DeliveryDepth, DeliveryOutcome, FinishedAudit, KeyDigest, KeyRecord, Lease, LeaseScope,
     LeaseState, ListCursor, ProcessSet, PurgeResult, QueueDepth, QueuePosition, QueuedAudit,
-    ReleaseReason, Retention, SharedLimits, StoreLatency, StoredReport, Submission, Timestamp,
-    UnsummarizedAudit,
+    ReleaseReason, ReplayAudit, Retention, SharedLimits, StoreLatency, StoredReport, Submission,
+    Timestamp, UnsummarizedAudit,
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -111,6 +111,15 @@ pub trait Store: Send + Sync + 'static {
         account_id: &str,
         tracking_id: &str,
     ) -> Result<Option<AuditEntry>, StoreError>;
+
+    /// Returns up to `limit` audits of this account that visited the recording of an audit, the
+    /// newest first: matrices and experiments.
+    async fn replays(
+        &self,
+        account_id: &str,
+        audit_id: &str,
+        limit: u32,
+    ) -> Result<Vec<ReplayAudit>, StoreError>;
 
     /// Returns a batch of this account.
     async fn batch(&self, account_id: &str, batch_id: &str) -> Result<Option<Batch>, StoreError>;

@@ -159,6 +159,7 @@ pub struct AuditStatus {
 /// A report as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredReport {
+    pub account_id: String,
     pub audit_id: String,
     pub tracking_id: String,
     /// The attempt that finished the audit.

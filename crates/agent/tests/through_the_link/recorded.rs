@@ -80,6 +80,7 @@ impl Rig {
             recording: "recording".to_owned(),
             attempt: 1,
             changes: Vec::new(),
+            subject: None,
         };
         let options = VisitOptions {
             replay: Some(Box::new(replay)),

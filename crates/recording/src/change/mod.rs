@@ -45,6 +45,8 @@ pub enum Change {
     Blackhole { host: String },
     /// Responses come later.
     Delay { pattern: Pattern, ms: u32 },
+    /// Responses begin at most so long after their requests.
+    AnswerWithin { pattern: Pattern, ms: u32 },
     /// Responses have a header with this value only.
     SetHeader {
         pattern: Pattern,
@@ -123,6 +125,7 @@ impl fmt::Display for Change {
             Self::Block { pattern } => write!(f, "block {pattern}"),
             Self::Blackhole { host } => write!(f, "blackhole {host}"),
             Self::Delay { pattern, ms } => write!(f, "delay {pattern} by {ms} ms"),
+            Self::AnswerWithin { pattern, ms } => write!(f, "answerWithin {ms} ms {pattern}"),
             Self::SetHeader { pattern, name, .. } => write!(f, "setHeader {name} of {pattern}"),
             Self::RemoveHeader { pattern, name } => write!(f, "removeHeader {name} of {pattern}"),
             Self::ReplaceBody { pattern, .. } => write!(f, "replaceBody {pattern}"),
@@ -210,6 +213,7 @@ impl Editor {
             Change::Block { pattern } => self.block(pattern),
             Change::Blackhole { host } => self.blackhole(host),
             Change::Delay { pattern, ms } => self.delay(pattern, *ms),
+            Change::AnswerWithin { pattern, ms } => self.answer_within(pattern, *ms),
             Change::SetHeader {
                 pattern,
                 name,

@@ -93,6 +93,18 @@ impl Editor {
         }))
     }
 
+    /// Makes responses begin earlier, if they came later than a time.
+    pub fn answer_within(&mut self, pattern: &Pattern, ms: u32) -> Result<Effect, ChangeProblem> {
+        let indexes = self.selected(pattern)?;
+        Ok(self.change_responses(&indexes, |response| {
+            let is_late = response.wait_ms > f64::from(ms);
+            if is_late {
+                response.wait_ms = f64::from(ms);
+            }
+            is_late
+        }))
+    }
+
     /// Sets the protocol of servers that were connected to.
     pub fn set_protocol(
         &mut self,

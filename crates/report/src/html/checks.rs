@@ -12,6 +12,7 @@ use super::crops::Screenshots;
 use super::figures::{bytes, ms};
 use super::gain::{Gain, concerned_metrics, gain};
 use super::links::Link;
+use super::replays::{ExperimentView, Replays};
 
 /// A category with its score and checks.
 pub(super) struct CategoryView {
@@ -58,6 +59,8 @@ pub(super) struct CheckView {
     pub(super) learn_more: Option<LearnMore>,
     pub(super) warnings: Vec<String>,
     pub(super) details: Vec<DetailsView>,
+    /// The experiment that follows the advice, or that can be started.
+    pub(super) experiment: Option<ExperimentView>,
 }
 
 /// The link to a page with more about a check.
@@ -162,6 +165,7 @@ pub(super) fn category_view(
     report: &Report,
     category: &CategoryResult,
     screenshots: &Screenshots,
+    replays: &Replays<'_>,
 ) -> CategoryView {
     let section = |title: &'static str, verdict: Verdict, folded: bool| {
         let checks: Vec<&CheckResult> = category
@@ -173,7 +177,7 @@ pub(super) fn category_view(
             title,
             count: checks.len(),
             folded,
-            groups: groups(report, category, &checks, screenshots),
+            groups: groups(report, category, &checks, screenshots, replays),
         })
     };
     let sections: Vec<Section> = [
@@ -211,10 +215,14 @@ fn groups(
     category: &CategoryResult,
     checks: &[&CheckResult],
     screenshots: &Screenshots,
+    replays: &Replays<'_>,
 ) -> Vec<GroupView> {
     let mut checks: Vec<(&CheckResult, Gain)> = checks
         .iter()
-        .map(|check| (*check, gain(report, category, check).unwrap_or_default()))
+        .map(|check| {
+            let gain = gain(report, category, check, replays);
+            (*check, gain.unwrap_or_default())
+        })
         .collect();
     checks.sort_by(|(a, a_gain), (b, b_gain)| {
         Gain::largest_first(a_gain, b_gain).then(b.weight.total_cmp(&a.weight))
@@ -231,7 +239,10 @@ fn groups(
     let mut groups: Vec<GroupView> = Vec::new();
     for (check, gain) in checks {
         let title = title(check);
-        let view = check_view(category, check, gain, &shown);
+        let view = CheckView {
+            experiment: replays.of_check(check),
+            ..check_view(category, check, gain, &shown)
+        };
         match groups.iter_mut().find(|group| group.title == title) {
             Some(group) => group.checks.push(view),
             None => groups.push(GroupView {
@@ -279,6 +290,7 @@ fn check_view(
             .details
             .as_ref()
             .map_or_else(Vec::new, |details| details_views(details, page)),
+        experiment: None,
     }
 }
 

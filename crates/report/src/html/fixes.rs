@@ -15,6 +15,7 @@ use super::gain::{Gain, gain};
 use super::links::Link;
 use super::overlaps::overlaps;
 use super::places;
+use super::replays::Replays;
 
 /// A failed check that is worth fixing.
 pub(super) struct Fix {
@@ -100,9 +101,9 @@ struct Candidate<'r> {
     gains: Vec<(String, String)>,
 }
 
-pub(super) fn fixes(report: &Report, screenshots: &Screenshots) -> Vec<Fix> {
+pub(super) fn fixes(report: &Report, screenshots: &Screenshots, replays: &Replays<'_>) -> Vec<Fix> {
     let page_url = report.final_url.as_deref().unwrap_or_default();
-    let candidates = candidates(report);
+    let candidates = candidates(report, replays);
     let overlaps = candidate_overlaps(&candidates, page_url);
     candidates
         .into_iter()
@@ -127,7 +128,7 @@ pub(crate) struct PlainFix<'r> {
 /// Returns the checks to fix first.
 pub(crate) fn plain_fixes(report: &Report) -> Vec<PlainFix<'_>> {
     let page_url = report.final_url.as_deref().unwrap_or_default();
-    let candidates = candidates(report);
+    let candidates = candidates(report, &Replays::default());
     let overlaps = candidate_overlaps(&candidates, page_url);
     candidates
         .into_iter()
@@ -156,11 +157,11 @@ enum Rank {
 }
 
 /// Returns the failed checks that are worth fixing, the most important first.
-fn candidates(report: &Report) -> Vec<Candidate<'_>> {
+fn candidates<'r>(report: &'r Report, replays: &Replays<'_>) -> Vec<Candidate<'r>> {
     let mut candidates: Vec<Candidate> = Vec::new();
     for category in &report.categories {
         for check in &category.checks {
-            if let Some(gain) = gain(report, category, check) {
+            if let Some(gain) = gain(report, category, check, replays) {
                 add(&mut candidates, category, check, gain);
             }
         }

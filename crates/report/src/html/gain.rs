@@ -1,13 +1,17 @@
-//! The estimated gain from passing a failed check.
+//! The gain from passing a failed check: estimated, or measured by an experiment.
 
 use std::cmp::Ordering;
 
 use plumbline_model::category::CategoryResult;
 use plumbline_model::check::{CheckResult, Savings, Verdict};
+use plumbline_model::comparison::{Answer, Comparison};
+use plumbline_model::experiment::Subject;
+use plumbline_model::interval::PERFORMANCE;
 use plumbline_model::report::{Metrics, Report};
 use plumbline_model::scoring::{MetricKind, PERFORMANCE_WEIGHTS};
 
 use super::figures::bytes;
+use super::replays::Replays;
 use super::summary::{metric, value_text};
 
 /// The possible gain from a fix.
@@ -33,11 +37,12 @@ impl Gain {
 }
 
 /// Returns the gain from passing a check, or `None` if it does not fail or nothing can be
-/// estimated.
+/// estimated. What was measured replaces the estimate.
 pub(super) fn gain(
     report: &Report,
     category: &CategoryResult,
     check: &CheckResult,
+    replays: &Replays<'_>,
 ) -> Option<Gain> {
     // A category that is shown as a fraction has no points to gain.
     if check.verdict != Verdict::Fail || category.fraction.is_some() {
@@ -54,8 +59,55 @@ pub(super) fn gain(
             ..Gain::default()
         });
     }
+    let experiment = replays.experiment(&Subject::Check(check.id.clone()));
+    if let Some(comparison) = experiment.and_then(|it| it.comparison.as_ref()) {
+        return Some(measured_gain(report, comparison));
+    }
     let gain = performance_gain(report, check.savings.as_ref()?);
     Some(gain).filter(|gain| !gain.text.is_empty())
+}
+
+/// Returns the gain that an experiment has measured. Figures without a shown difference count as
+/// unchanged.
+fn measured_gain(report: &Report, comparison: &Comparison) -> Gain {
+    let worst = report.metrics.as_ref().and_then(worst_metric);
+    let (mut gain, mut texts) = (Gain::default(), Vec::new());
+    let shown = comparison.figures.iter();
+    for figure in shown.filter(|it| it.answer != Answer::NoDifferenceShown) {
+        let [before, after] = figure.medians;
+        if figure.name == PERFORMANCE {
+            gain.points = after - before;
+            let points = figure.shift.round() as i64;
+            texts.insert(0, format!("{}{} points", sign(figure.shift), points.abs()));
+            continue;
+        }
+        let kinds = PERFORMANCE_WEIGHTS.iter().map(|(kind, _)| *kind);
+        let Some(kind) = kinds.into_iter().find(|kind| kind.as_str() == figure.name) else {
+            continue;
+        };
+        let difference = if figure.is_relative {
+            before * figure.shift
+        } else {
+            figure.shift
+        };
+        if Some(kind) == worst && before > 0.0 {
+            gain.saved_share = (-difference / before).clamp(0.0, 1.0);
+        }
+        let (name, text) = (
+            kind.as_str().to_uppercase(),
+            value_text(kind, difference.abs()),
+        );
+        texts.push(format!("{name} {}{text}", sign(difference)));
+    }
+    if texts.is_empty() {
+        texts.push("no difference shown".to_owned());
+    }
+    gain.text = format!("measured: {}", texts.join(", "));
+    gain
+}
+
+fn sign(number: f64) -> &'static str {
+    if number < 0.0 { "−" } else { "+" }
 }
 
 /// Returns the metrics that the advice of a check concerns, by their abbreviations in lower case.

@@ -23,6 +23,7 @@ pub mod load;
 mod overlaps;
 mod pictures;
 mod places;
+mod replays;
 mod report_page;
 pub(crate) mod responsiveness;
 mod steps;
@@ -35,6 +36,7 @@ pub(crate) use film::largest_content_node;
 pub(crate) use fixes::plain_fixes;
 pub use pictures::{PictureSource, picture};
 pub use plumbline_model::media::PictureId;
+pub use replays::Replays;
 pub use report_page::{ReportPage, standalone};
 
 /// An error while rendering a page.

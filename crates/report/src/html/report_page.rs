@@ -16,6 +16,7 @@ use super::film::{self, FilmTimes, FilmView};
 use super::fixes::{Fix, fixes};
 use super::load::{self, PathView, ShareView, WaterfallView};
 use super::pictures::PictureSource;
+use super::replays::{Replays, ReplaysView, replays_view};
 use super::responsiveness::{PARTS, ResponsivenessView, responsiveness};
 use super::steps::{StepView, steps};
 use super::summary::{
@@ -38,6 +39,8 @@ pub struct ReportPage<'a> {
     pub actions: &'a str,
     /// A sentence that is added to the error of a page that could not be measured.
     pub failure_note: &'a str,
+    /// The audits of the recording of the visit.
+    pub replays: Replays<'a>,
 }
 
 #[derive(Template)]
@@ -75,6 +78,7 @@ struct ReportTemplate<'a> {
     types: Vec<ShareView>,
     hosts: Vec<ShareView>,
     cache: Option<CacheView<'a>>,
+    replays: Option<ReplaysView<'a>>,
     steps: Vec<StepView<'a>>,
     environment: Vec<(&'static str, String)>,
     warnings: Vec<String>,
@@ -103,6 +107,7 @@ pub fn standalone(
         made_at_ms,
         actions: "",
         failure_note: "",
+        replays: Replays::default(),
     };
     let document = Document {
         title: &page.title(),
@@ -149,10 +154,10 @@ fn template<'a>(page: &'a ReportPage<'a>) -> ReportTemplate<'a> {
     let url = page.url();
     let screenshots =
         media.map_or_else(Screenshots::default, |media| Screenshots::of(media, source));
-    let fixes = fixes(report, &screenshots);
+    let fixes = fixes(report, &screenshots, &page.replays);
     let categories = report.categories.iter();
     let categories = categories
-        .map(|category| category_view(report, category, &screenshots))
+        .map(|category| category_view(report, category, &screenshots, &page.replays))
         .collect();
     let outline = media
         .zip(film::largest_content(report))
@@ -204,6 +209,7 @@ fn template<'a>(page: &'a ReportPage<'a>) -> ReportTemplate<'a> {
         types: media.map_or_else(Vec::new, |media| load::shares(&media.by_type)),
         hosts: media.map_or_else(Vec::new, |media| load::shares(&media.by_host)),
         comparison: report.comparison.as_deref().map(comparison_view),
+        replays: replays_view(report, &page.replays),
         cache: report.cache.as_ref().map(|cache| cache_view(cache, url)),
         steps: media.map_or_else(Vec::new, |media| steps(media, source)),
         environment: environment::rows(report, page.made_at_ms),

@@ -1,17 +1,14 @@
 //! Recordings: the traffic of audits that were started with `record`, and audits of it.
 
-use std::sync::Arc;
-
 use axum::{
     body::Body,
     extract::State,
     http::{HeaderValue, header},
     response::{IntoResponse, Response},
 };
+use plumbline_model::matrix::Matrix;
 use plumbline_recording::Recording;
-use plumbline_seam::{Order, Replay, VisitOptions};
-use plumbline_store::{AttemptBlob, StoredReport};
-use tokio::{sync::OwnedSemaphorePermit, task::spawn_blocking};
+use tokio::task::spawn_blocking;
 
 use crate::{
     api::{
@@ -24,9 +21,8 @@ use crate::{
     auth::{Caller, Starter},
     envelope,
     errors::{Failure, InvalidValue},
-    evidence_part::read_recording,
     query::{NoParameters, Query},
-    start,
+    replays,
     state::SharedState,
 };
 
@@ -49,10 +45,10 @@ pub(crate) async fn one(
     let is_har = format.transpose()? == Some("har");
     let is_redacted = query.get("redact", "Redact", |text| text.parse::<bool>().ok())?;
     let is_redacted = is_redacted.unwrap_or(false);
-    let stored = recorded(&service, &caller.account_id, &id).await?;
+    let stored = replays::completed(&service, &caller.account_id, &id).await?;
     caller.context.set_audit(&stored.tracking_id);
-    let permit = export_permit(&service).await?;
-    let packed = packed(&service, &stored).await?;
+    let permit = replays::permit(&service).await?;
+    let packed = replays::packed(&service, &stored).await?;
     let convert = spawn_blocking(move || {
         let _permit = permit;
         if !is_har && !is_redacted {
@@ -99,38 +95,35 @@ pub(crate) async fn experiment(
     idempotency: IdempotencyKey,
     JsonObject(request): JsonObject<ExperimentRequest>,
 ) -> Result<Response, Failure> {
-    let idempotency_key = idempotency.valid()?;
-    let stored = recorded(&service, &starter.account_id, &id).await?;
-    let changes = request.changes()?;
-    let permit = export_permit(&service).await?;
-    let packed = packed(&service, &stored).await?;
-    let (recording, changes) = spawn_blocking(move || {
-        let _permit = permit;
-        let recording = Recording::unpack(&packed).map_err(Failure::internal)?;
-        let changed = recording.with_changes(&changes).map_err(|error| {
-            let value = InvalidValue::new("changes", format!("{error}."));
-            Failure::InvalidChanges(value)
-        });
-        changed.map(|_| (recording, changes))
-    })
-    .await
-    .map_err(Failure::internal)??;
-    let order = Order {
-        options: VisitOptions {
-            compare_with: Some(recording.url.clone()),
-            replay: Some(Box::new(replay(&stored))),
-            replay_second: Some(Box::new(Replay {
-                changes,
-                ..replay(&stored)
-            })),
-            ..VisitOptions::default()
-        },
-        url: recording.url,
-        ..stored.order
-    };
-    let request = request.validate(order, &service.app)?;
-    let tracking_id = start::start(&service, &starter, request, idempotency_key).await?;
+    let key = idempotency.valid()?;
+    let tracking_id = replays::start_experiment(&service, &starter, &id, request, key).await?;
     Ok(envelope::started(&tracking_id))
+}
+
+/// `GET /v1/audits/{id}/experiments`: the experiments with a recording, the newest first.
+pub(crate) async fn experiments(
+    State(service): State<SharedState>,
+    caller: Caller,
+    _: NoParameters,
+    PathId(id): PathId,
+) -> Result<Response, Failure> {
+    replays::completed(&service, &caller.account_id, &id).await?;
+    let results = replays::results(&service, &caller.account_id, &id).await?;
+    Ok(envelope::data(results.experiments))
+}
+
+/// `POST /v1/audits/{id}/third-parties`: starts an experiment for each third party of a page.
+pub(crate) async fn third_parties(
+    State(service): State<SharedState>,
+    starter: Starter,
+    _: NoParameters,
+    PathId(id): PathId,
+    idempotency: IdempotencyKey,
+    JsonObject(request): JsonObject<ExperimentRequest>,
+) -> Result<Response, Failure> {
+    let key = idempotency.valid()?;
+    let started = replays::start_price_list(&service, &starter, &id, request, key).await?;
+    Ok(accepted(&started.0, started.1))
 }
 
 /// `POST /v1/audits/{id}/matrix`: audits a recording on every device and network of two lists.
@@ -142,55 +135,20 @@ pub(crate) async fn matrix(
     idempotency: IdempotencyKey,
     JsonObject(request): JsonObject<MatrixRequest>,
 ) -> Result<Response, Failure> {
-    let idempotency_key = idempotency.valid()?;
-    let stored = recorded(&service, &starter.account_id, &id).await?;
-    let permit = export_permit(&service).await?;
-    packed(&service, &stored).await?;
-    drop(permit);
-    let order = Order {
-        options: VisitOptions {
-            quick: true,
-            replay: Some(Box::new(replay(&stored))),
-            ..VisitOptions::default()
-        },
-        ..stored.order
-    };
-    let request = request.validate(order, &service.app)?;
-    let count = request.orders.count();
-    let batch_id = start::start(&service, &starter, request, idempotency_key).await?;
-    Ok(accepted(&batch_id, count))
+    let key = idempotency.valid()?;
+    let started = replays::start_matrix(&service, &starter, &id, request, key).await?;
+    Ok(accepted(&started.0, started.1))
 }
 
-/// Waits until a recording may be read and unpacked: a few at a time, because they can be large.
-/// The permit is kept to the end of the work, even if the request was dropped.
-async fn export_permit(service: &SharedState) -> Result<OwnedSemaphorePermit, Failure> {
-    let permit = Arc::clone(&service.exports).acquire_owned().await;
-    permit.map_err(Failure::unavailable)
-}
-
-/// Returns a completed audit of an account.
-async fn recorded(
-    service: &SharedState,
-    account_id: &str,
-    audit_id: &str,
-) -> Result<StoredReport, Failure> {
-    let stored = service.app.store.report(account_id, audit_id).await?;
-    stored.ok_or(Failure::NotFound)
-}
-
-/// Returns the packed recording of an audit.
-async fn packed(service: &SharedState, stored: &StoredReport) -> Result<Vec<u8>, Failure> {
-    let bundles = service.app.bundles.as_ref().ok_or(Failure::NoEvidence)?;
-    let recording = read_recording(AttemptBlob::from(stored), &**bundles).await;
-    recording
-        .map_err(Failure::unavailable)?
-        .ok_or(Failure::NoEvidence)
-}
-
-fn replay(stored: &StoredReport) -> Replay {
-    Replay {
-        recording: stored.audit_id.clone(),
-        attempt: stored.attempt,
-        changes: Vec::new(),
-    }
+/// `GET /v1/audits/{id}/matrix`: the newest results of a recording for devices and networks.
+pub(crate) async fn matrix_results(
+    State(service): State<SharedState>,
+    caller: Caller,
+    _: NoParameters,
+    PathId(id): PathId,
+) -> Result<Response, Failure> {
+    let stored = replays::completed(&service, &caller.account_id, &id).await?;
+    let results = replays::results(&service, &caller.account_id, &id).await?;
+    let none = || Matrix::empty(stored.order.url, Vec::new(), Vec::new());
+    Ok(envelope::data(results.matrix.unwrap_or_else(none)))
 }

@@ -1,13 +1,13 @@
-//! Parses and validates the bodies of starts, batches, comparisons and experiments.
+//! Parses and validates the bodies of starts, batches and comparisons, and of audits of recordings.
+
+mod replays;
 
 use std::{collections::HashSet, ops::RangeInclusive, slice::from_ref};
 
 use plumbline_model::comparison::{MAX_PAIRS, MIN_PAIRS};
-use plumbline_recording::Change;
 use plumbline_seam::{Order, VisitOptions};
 use plumbline_store::AuditOptions;
 use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::Value;
 
 use super::json_body::{ReadBody, text, whole_number};
 use super::visit_options::{self, RequestedOptions};
@@ -18,6 +18,7 @@ use crate::{
     start::{Orders, ValidStart},
     target,
 };
+pub(crate) use replays::{ExperimentRequest, MatrixRequest, Tried};
 
 /// The rule for URLs of pages and webhooks, see [`target::is_auditable`].
 pub(crate) const URL_RULE: &str = "The URL must be an absolute http or https URL of a host that may be visited, \
@@ -42,8 +43,6 @@ pub(crate) struct StartBody<T> {
 pub(crate) type AuditRequest = StartBody<AuditMembers>;
 pub(crate) type BatchRequest = StartBody<BatchMembers>;
 pub(crate) type ComparisonRequest = StartBody<ComparisonMembers>;
-pub(crate) type ExperimentRequest = StartBody<ExperimentMembers>;
-pub(crate) type MatrixRequest = StartBody<MatrixMembers>;
 
 /// The own members of a start.
 #[derive(Debug, Deserialize)]
@@ -77,26 +76,6 @@ pub(crate) struct ComparisonMembers {
     network: String,
     #[serde(default, deserialize_with = "whole_number")]
     max_pairs: Option<i64>,
-}
-
-/// The own members of an experiment. Conditions that are missing are those of the recorded audit.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct ExperimentMembers {
-    changes: Value,
-    #[serde(default, deserialize_with = "text")]
-    device: Option<String>,
-    #[serde(default, deserialize_with = "text")]
-    network: Option<String>,
-    #[serde(default, deserialize_with = "whole_number")]
-    max_pairs: Option<i64>,
-}
-
-/// The own members of a matrix.
-#[derive(Debug, Deserialize)]
-pub(crate) struct MatrixMembers {
-    devices: Vec<String>,
-    networks: Vec<String>,
 }
 
 /// The members that all have besides the options of a visit.
@@ -250,73 +229,6 @@ impl ComparisonRequest {
             orders: Orders::Single(Box::new(order)),
             options,
         })
-    }
-}
-
-/// The most changes of an experiment.
-pub(crate) const MAX_CHANGES: usize = 50;
-
-impl ExperimentRequest {
-    /// Returns the changes if they can be read.
-    pub(crate) fn changes(&self) -> Result<Vec<Change>, Failure> {
-        let invalid =
-            |reason: String| Failure::InvalidChanges(InvalidValue::new("changes", reason));
-        let changes = Vec::<Change>::deserialize(&self.own.changes);
-        let changes = changes.map_err(|error| invalid(format!("{error}.")))?;
-        if !(1..=MAX_CHANGES).contains(&changes.len()) {
-            let reason = format!("An experiment has between 1 and {MAX_CHANGES} changes.");
-            return Err(invalid(reason));
-        }
-        Ok(changes)
-    }
-
-    /// Validates the values, and returns the comparison of an order under the chosen conditions.
-    pub(crate) fn validate(self, order: Order, app: &App) -> Result<ValidStart, Failure> {
-        let order = Order {
-            device: self.own.device.unwrap_or(order.device),
-            network: self.own.network.unwrap_or(order.network),
-            ..order
-        };
-        let values = Values {
-            urls: from_ref(&order.url),
-            devices: from_ref(&order.device),
-            locations: from_ref(&order.location),
-            networks: from_ref(&order.network),
-            lists: Lists::None,
-        };
-        check_values(&values, app)?;
-        let options = self
-            .common
-            .validate(valid_pairs(self.own.max_pairs)?, app)?;
-        Ok(ValidStart {
-            orders: Orders::Single(Box::new(order)),
-            options,
-        })
-    }
-}
-
-impl MatrixRequest {
-    /// Validates the values, and returns the batch of an order with every device and network.
-    pub(crate) fn validate(self, order: Order, app: &App) -> Result<ValidStart, Failure> {
-        let replay = order.options.replay.clone();
-        let batch = BatchRequest {
-            own: BatchMembers {
-                urls: vec![order.url],
-                devices: self.own.devices,
-                locations: vec![order.location],
-                networks: self.own.networks,
-                runs: None,
-            },
-            common: self.common,
-            options: order.options.into(),
-        };
-        let mut batch = batch.validate(app)?;
-        if let Orders::Batch(orders) = &mut batch.orders {
-            for order in orders {
-                order.options.replay = replay.clone();
-            }
-        }
-        Ok(batch)
     }
 }
 

@@ -4,11 +4,12 @@ use plumbline_bundle::FailureCode;
 use plumbline_catalog::Catalog;
 use plumbline_model::comparison::{MAX_PAIRS, MIN_PAIRS};
 use plumbline_model::field::FieldReason;
+use plumbline_recording::{MAX_CHANGES, MEASURABLE_CHECKS};
 use serde_json::{Value, json};
 
 use super::{report, visit_options};
 use crate::{
-    api::request_body::{MAX_CHANGES, MAX_LABEL_CHARS, MAX_LABELS, MAX_RUNS},
+    api::request_body::{MAX_LABEL_CHARS, MAX_LABELS, MAX_RUNS},
     app::Limits,
     errors::CODES,
 };
@@ -83,9 +84,6 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
         "AuditRequest": audit_request(),
         "BatchRequest": batch_request(limits),
         "ComparisonRequest": comparison_request(),
-        "ExperimentRequest": experiment_request(),
-        "MatrixRequest": matrix_request(limits),
-        "Change": change(),
         "AuditError": object(&[
             ("code", json!({
                 "type": "string", "examples": ["DNS_FAILURE"],
@@ -238,6 +236,13 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
         ], &[]),
     });
     if let Some(all) = all.as_object_mut() {
+        let replays = [
+            ("ExperimentRequest", experiment_request()),
+            ("PriceListRequest", body(&[], &experiment_conditions())),
+            ("MatrixRequest", matrix_request(limits)),
+            ("Change", change()),
+        ];
+        all.extend(replays.map(|(name, schema)| (name.to_owned(), schema)));
         all.extend(report::schemas());
         all.extend(visit_options::schemas());
     }
@@ -299,24 +304,45 @@ fn comparison_request() -> Value {
     request
 }
 
-fn experiment_request() -> Value {
-    let changes = json!({
-        "type": "array", "minItems": 1, "maxItems": MAX_CHANGES, "items": reference("Change"),
-    });
+/// Returns the members that experiments have besides what they try.
+fn experiment_conditions() -> [(&'static str, Value); 5] {
     let pairs = json!({
         "type": "integer", "minimum": MIN_PAIRS, "maximum": MAX_PAIRS, "default": MAX_PAIRS,
         "description": "The most pairs of visits; fewer are made if the answer is clear before.",
     });
-    body(
-        &[("changes", changes)],
-        &[
-            ("device", reference("DeviceId")),
-            ("network", reference("NetworkId")),
-            ("maxPairs", pairs),
-            ("webhook", reference("Webhook")),
-            ("labels", reference("Labels")),
-        ],
-    )
+    [
+        ("device", reference("DeviceId")),
+        ("network", reference("NetworkId")),
+        ("maxPairs", pairs),
+        ("webhook", reference("Webhook")),
+        ("labels", reference("Labels")),
+    ]
+}
+
+fn experiment_request() -> Value {
+    let changes = json!({
+        "type": "array", "minItems": 1, "maxItems": MAX_CHANGES, "items": reference("Change"),
+    });
+    let check = json!({
+        "type": "string", "enum": MEASURABLE_CHECKS,
+        "description": "The id of a failed check of the report, whose advice is followed.",
+    });
+    let third_party = json!({
+        "type": "string",
+        "description": "A third party that `third-parties-insight` names, which is left out.",
+    });
+    let own = [
+        ("changes", changes),
+        ("check", check),
+        ("thirdParty", third_party),
+    ];
+    let members = own.clone().into_iter().chain(experiment_conditions());
+    let mut schema = body(&[], &members.collect::<Vec<_>>());
+    schema["oneOf"] = own
+        .iter()
+        .map(|(name, _)| json!({ "required": [name] }))
+        .collect();
+    schema
 }
 
 fn change() -> Value {

@@ -1,7 +1,5 @@
 //! Forms, which are accepted only from the service's own pages.
 
-use std::collections::HashMap;
-
 use axum::{
     extract::{FromRequest, Request},
     http::{HeaderMap, header, request::Parts},
@@ -13,16 +11,22 @@ use url::form_urlencoded;
 use crate::{errors::Failure, state::SharedState};
 
 /// The fields of a form that was sent from a page of this service.
-pub(crate) struct Form(HashMap<String, String>);
+pub(crate) struct Form(Vec<(String, String)>);
 
 /// The largest form, as large as the body of a start. Forms are also accepted from visitors who
 /// have not signed in.
 const MAX_BYTES: usize = 64 * 1024;
 
 impl Form {
-    /// Removes and returns a field; an absent field is empty.
+    /// Removes and returns a field; an absent field is empty. Of several, the last counts.
     pub(crate) fn take(&mut self, name: &str) -> String {
-        self.0.remove(name).unwrap_or_default()
+        self.take_all(name).pop().unwrap_or_default()
+    }
+
+    /// Removes and returns all fields with a name.
+    pub(crate) fn take_all(&mut self, name: &str) -> Vec<String> {
+        let fields = self.0.extract_if(.., |(key, _)| key == name);
+        fields.map(|(_, value)| value).collect()
     }
 }
 

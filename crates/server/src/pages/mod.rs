@@ -57,6 +57,15 @@ pub(crate) fn routes() -> Router<SharedState> {
         .route("/audits/{id}/cancel", post(progress::cancel))
         .route("/reports/{id}", get(report::page))
         .route("/reports/{id}/share", post(report::share))
+        .route(
+            "/reports/{id}/experiments",
+            post(report::replays::experiment),
+        )
+        .route(
+            "/reports/{id}/third-parties",
+            post(report::replays::price_list),
+        )
+        .route("/reports/{id}/matrix", post(report::replays::matrix))
         .route("/reports/{id}/export/{format}", get(report::export))
         .route("/reports/{id}/{picture}", get(report::picture))
         .route("/shared/{token}", get(report::shared))

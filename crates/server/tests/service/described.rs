@@ -3,7 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use plumbline_model::check::{Cell, Details, Findings, Row, Unit};
+use plumbline_model::experiment::Subject;
+use plumbline_recording::Change;
 use plumbline_report::Format;
+use plumbline_seam::Replay;
 use plumbline_store::{AuditOptions, FileBlobs, NewAudit, Order, Store, Submission};
 use serde_json::{Value, json};
 
@@ -87,17 +91,61 @@ async fn with_example_audit(rig: Rig, document: &Value) -> Rig {
         batch_id: Some(example("~1v1~1batches~1{id}")),
         ..Submission::single(audit)
     };
-    rig.store.submit(submission).await.unwrap();
-    let lease = rig.lease().await;
-    rig.finish(&lease, report(), None).await;
+    let audit = &submission.audits[0];
+    let replays = [
+        example_replay(audit, "matrix"),
+        example_replay(audit, "experiment"),
+    ];
+    let credits = 1 + replays.len();
+    for submission in replays
+        .into_iter()
+        .map(Submission::single)
+        .chain([submission])
+    {
+        rig.store.submit(submission).await.unwrap();
+        let lease = rig.lease().await;
+        rig.finish(&lease, report(), None).await;
+    }
     rig.store
-        .add_credits(&rig.account_id, 1, NOW)
+        .add_credits(&rig.account_id, credits.try_into().unwrap(), NOW)
         .await
         .unwrap();
     rig
 }
 
+/// Returns an audit of the recording of an audit: a cell of a matrix, or an experiment.
+fn example_replay(audit: &NewAudit, name: &str) -> NewAudit {
+    let replay = Replay {
+        recording: audit.audit_id.clone(),
+        attempt: 1,
+        changes: vec![Change::CompressText {}],
+        subject: Some(Subject::Check("document-latency-insight".to_owned())),
+    };
+    let options = match name {
+        "experiment" => plumbline_store::VisitOptions {
+            replay_second: Some(Box::new(replay.clone())),
+            ..audit.order.options.clone()
+        },
+        _ => plumbline_store::VisitOptions::default(),
+    };
+    NewAudit {
+        tracking_id: format!("trk_{name}"),
+        audit_id: format!("aud_{name}"),
+        order: Order {
+            options: plumbline_store::VisitOptions {
+                replay: Some(Box::new(replay)),
+                ..options
+            },
+            ..audit.order.clone()
+        },
+        ..audit.clone()
+    }
+}
+
 fn report() -> Value {
+    let party =
+        Row::new([Cell::text("Example")]).with([Row::new([Cell::url("https://example.com/")])]);
+    let parties = Findings::new([("entity", "Third party", Unit::Text)]).rows([party]);
     let metric = |value: f64| json!({ "value": value, "score": 0.5 });
     json!({
         "format": 1,
@@ -122,6 +170,10 @@ fn report() -> Value {
             "cls": metric(0.123_456), "si": metric(3000.2), "tti": metric(4000.0),
         },
         "error": null, "document": null, "browser": null,
+        "categories": [{ "id": "performance", "title": "Performance", "score": 87, "checks": [{
+            "id": "third-parties-insight", "title": "Third parties", "verdict": "informative", "weight": 0.0,
+            "score": null, "group": "insights", "why": "", "fix": "", "details": Details::from(parties),
+        }] }],
         "comparison": {
             "urls": ["https://example.com/", "https://example.com/next"], "pairs": 4,
             "figures": [{
@@ -236,6 +288,20 @@ fn without_new_ids(response: &Value) -> Value {
     }
     if response["data"]["audits"].is_number() {
         response["data"]["batchId"] = json!("generated");
+    }
+    // The examples of lists have one item, and the audits of a recording have other ids.
+    if let Some(items) = response["data"].as_array_mut() {
+        items.truncate(1);
+    }
+    for at in ["/data/cells/0", "/data/0"] {
+        let replay = response.pointer_mut(at).and_then(Value::as_object_mut);
+        for (_, id) in replay
+            .into_iter()
+            .flatten()
+            .filter(|(key, _)| key.ends_with("Id"))
+        {
+            *id = json!("generated");
+        }
     }
     response
 }

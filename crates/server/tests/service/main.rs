@@ -39,6 +39,7 @@ mod progress;
 mod rates;
 mod receivers;
 mod recordings;
+mod replays;
 mod report_page;
 mod rig;
 mod saved_sessions;

@@ -348,7 +348,7 @@ pub(super) async fn report(
         db,
         "SELECT audits.audit_id, audits.tracking_id, audits.url, audits.device, audits.network,
                 audits.location, audits.options, audits.finished_at, audits.error_code,
-                audits.error_message, reports.report, audits.attempt
+                audits.error_message, reports.report, audits.attempt, audits.account_id
          FROM audits JOIN reports ON reports.position = audits.position
          WHERE audits.audit_id = $1 AND audits.account_id = $2",
         &[&audit_id, &account_id],
@@ -366,6 +366,7 @@ pub(super) fn stored_report(row: &Row) -> Result<StoredReport, StoreError> {
         error: error(row, 8)?,
         report: row.try_get(10)?,
         attempt: read_u32(row, 11)?,
+        account_id: row.try_get(12)?,
     })
 }
 

@@ -6,7 +6,8 @@ use tokio_postgres::Row;
 use super::connect::{Value, row, rows};
 use super::{audits, count, read_u32};
 use crate::{
-    AuditEntry, AuditFilter, AuditPage, AuditState, Batch, ListCursor, StoreError, Timestamp,
+    AuditEntry, AuditFilter, AuditPage, AuditState, Batch, ListCursor, ReplayAudit, StoreError,
+    Timestamp,
 };
 
 /// Maximum number of audits that are examined for one page. An index serves any single filter;
@@ -162,6 +163,27 @@ pub(super) async fn audit(
     let sql = format!("SELECT {COLUMNS} FROM audits WHERE tracking_id = $1 AND account_id = $2");
     let row = row(db, &sql, &[&tracking_id, &account_id]).await?;
     row.as_ref().map(entry).transpose()
+}
+
+pub(super) async fn replays(
+    db: &Object,
+    account_id: &str,
+    audit_id: &str,
+    limit: u32,
+) -> Result<Vec<ReplayAudit>, StoreError> {
+    let sql = format!(
+        "SELECT {COLUMNS}, summary FROM audits
+         WHERE options::jsonb #>> '{{replay,recording}}' = $1 AND account_id = $2
+         ORDER BY number DESC LIMIT $3"
+    );
+    let found = rows(db, &sql, &[&audit_id, &account_id, &i64::from(limit)]).await?;
+    let replay = |row: &Row| {
+        Ok(ReplayAudit {
+            audit: entry(row)?,
+            summary: row.try_get(19)?,
+        })
+    };
+    found.iter().map(replay).collect()
 }
 
 pub(super) async fn batch(

@@ -220,7 +220,7 @@ impl PageStore for PostgresStore {
                     "SELECT audits.audit_id, audits.tracking_id, audits.url, audits.device,
                             audits.network, audits.location, audits.options, audits.finished_at,
                             audits.error_code, audits.error_message, reports.report,
-                            audits.attempt
+                            audits.attempt, audits.account_id
                      FROM shares JOIN audits ON audits.position = shares.position
                      JOIN reports ON reports.position = shares.position
                      WHERE shares.token = $1

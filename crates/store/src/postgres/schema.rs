@@ -21,6 +21,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0011_page_shares.sql"),
     include_str!("migrations/0012_stored_secrets.sql"),
     include_str!("migrations/0013_saved_sessions.sql"),
+    include_str!("migrations/0014_replays.sql"),
 ];
 
 /// The key of an advisory lock, which no other program on the same database should use.

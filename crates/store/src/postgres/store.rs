@@ -20,8 +20,9 @@ use crate::{
     AuditProgress, AuditState, AuditStatus, AuditSummary, Batch, Cancellation, ClaimedDeliveries,
     Delivery, DeliveryClaim, DeliveryDepth, DeliveryOutcome, FinishedAudit, KeyDigest, KeyRecord,
     Lease, LeaseScope, LeaseState, ListCursor, ProcessSet, PurgeResult, QueueDepth, QueuePosition,
-    QueuedAudit, ReleaseReason, Retention, SharedLimits, Store, StoreError, StoreLatency,
-    StoredReport, Submission, Timestamp, UnsummarizedAudit, WEBHOOK_SECRET_LENGTH, random,
+    QueuedAudit, ReleaseReason, ReplayAudit, Retention, SharedLimits, Store, StoreError,
+    StoreLatency, StoredReport, Submission, Timestamp, UnsummarizedAudit, WEBHOOK_SECRET_LENGTH,
+    random,
 };
 
 #[async_trait]
@@ -157,6 +158,19 @@ impl Store for PostgresStore {
         let (account_id, tracking_id) = (account_id.to_owned(), tracking_id.to_owned());
         self.read(move |db| {
             Box::pin(async move { lists::audit(db, &account_id, &tracking_id).await })
+        })
+        .await
+    }
+
+    async fn replays(
+        &self,
+        account_id: &str,
+        audit_id: &str,
+        limit: u32,
+    ) -> Result<Vec<ReplayAudit>, StoreError> {
+        let (account_id, audit_id) = (account_id.to_owned(), audit_id.to_owned());
+        self.read(move |db| {
+            Box::pin(async move { lists::replays(db, &account_id, &audit_id, limit).await })
         })
         .await
     }

@@ -257,6 +257,7 @@ pub(super) fn report(
         )?
         .query_row([audit_id, account_id], |row| {
             Ok(StoredReport {
+                account_id: account_id.to_owned(),
                 audit_id: row.get(0)?,
                 tracking_id: row.get(1)?,
                 order: order(row, 2)?,

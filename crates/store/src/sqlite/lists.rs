@@ -4,7 +4,8 @@ use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter, typ
 
 use super::audits;
 use crate::{
-    AuditEntry, AuditFilter, AuditPage, AuditState, Batch, ListCursor, StoreError, Timestamp,
+    AuditEntry, AuditFilter, AuditPage, AuditState, Batch, ListCursor, ReplayAudit, StoreError,
+    Timestamp,
 };
 
 /// Maximum number of audits that are examined for one page. An index serves any single filter;
@@ -179,6 +180,27 @@ pub(super) fn audit(
         .prepare_cached(&sql)?
         .query_row([tracking_id, account_id], entry)
         .optional()
+}
+
+pub(super) fn replays(
+    connection: &Connection,
+    account_id: &str,
+    audit_id: &str,
+    limit: u32,
+) -> Result<Vec<ReplayAudit>, StoreError> {
+    let sql = format!(
+        "SELECT {COLUMNS}, summary FROM audits INDEXED BY audits_by_recording
+         WHERE json_extract(options, '$.replay.recording') = ?1 AND account_id = ?2
+         ORDER BY number DESC LIMIT ?3"
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let replays = statement.query_map(params![audit_id, account_id, limit], |row| {
+        Ok(ReplayAudit {
+            audit: entry(row)?,
+            summary: row.get(19)?,
+        })
+    })?;
+    Ok(replays.collect::<Result<_, _>>()?)
 }
 
 pub(super) fn batch(

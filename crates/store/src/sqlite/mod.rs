@@ -32,8 +32,9 @@ use crate::{
     AuditProgress, AuditState, AuditStatus, AuditSummary, Batch, Cancellation, ClaimedDeliveries,
     Delivery, DeliveryClaim, DeliveryDepth, DeliveryOutcome, FinishedAudit, KeyDigest, KeyRecord,
     Lease, LeaseScope, LeaseState, LedgerEntry, ListCursor, ProcessSet, PurgeResult, QueueDepth,
-    QueuePosition, QueuedAudit, ReleaseReason, Retention, Store, StoreError, StoreLatency,
-    StoredReport, Submission, Timestamp, UnsummarizedAudit, WEBHOOK_SECRET_LENGTH, random,
+    QueuePosition, QueuedAudit, ReleaseReason, ReplayAudit, Retention, Store, StoreError,
+    StoreLatency, StoredReport, Submission, Timestamp, UnsummarizedAudit, WEBHOOK_SECRET_LENGTH,
+    random,
 };
 
 /// A store in a SQLite file in WAL mode, which syncs every commit to disk.
@@ -227,6 +228,18 @@ impl Store for SqliteStore {
         let (account_id, tracking_id) = (account_id.to_owned(), tracking_id.to_owned());
         self.readers
             .quick(move |connection| lists::audit(connection, &account_id, &tracking_id))
+            .await
+    }
+
+    async fn replays(
+        &self,
+        account_id: &str,
+        audit_id: &str,
+        limit: u32,
+    ) -> Result<Vec<ReplayAudit>, StoreError> {
+        let (account_id, audit_id) = (account_id.to_owned(), audit_id.to_owned());
+        self.readers
+            .blocking(move |connection| lists::replays(connection, &account_id, &audit_id, limit))
             .await
     }
 

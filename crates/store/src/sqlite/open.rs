@@ -28,6 +28,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0013_page_shares.sql"),
     include_str!("migrations/0014_stored_secrets.sql"),
     include_str!("migrations/0015_saved_sessions.sql"),
+    include_str!("migrations/0016_replays.sql"),
 ];
 
 /// How long to wait for a write of another process (the command line, a second server).

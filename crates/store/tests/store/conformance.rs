@@ -276,6 +276,9 @@ macro_rules! whole_suite {
                 concurrent_requests_to_many_buckets_do_not_deadlock
                 purging_keeps_buckets_that_are_not_full
             }
+            replays {
+                replays_of_a_recording_are_found_newest_first
+            }
             pages {
                 a_session_lasts_until_it_is_closed_or_expires
                 a_session_needs_a_key_that_exists

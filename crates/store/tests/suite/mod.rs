@@ -12,6 +12,7 @@ pub mod model;
 pub mod operating;
 pub mod pages;
 pub mod queue;
+pub mod replays;
 pub mod secrets;
 pub mod submissions;
 pub mod waking;

@@ -60,7 +60,8 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         ),
     ]);
     let element = TraceElements::of(facts, paint.node_id);
-    let element = element.map(|node| Details::elements([ElementDetail::from(&node)]));
+    let with_url = |node| ElementDetail::with_note(&node, image.url.as_str());
+    let element = element.map(|node| Details::elements([with_url(node)]));
     let outcome = if is_hinted && is_discoverable && is_eager {
         Outcome::pass()
     } else {

@@ -50,7 +50,8 @@ pub(super) fn all() -> Vec<Operation> {
             tag: "Recordings",
             summary: "Measure whether a change helps",
             description: "Compares the recording of an audit with a changed one, as a comparison of two pages does: both are visited in \
-                          turn, and no server is connected to. The result is that of `GET /v1/comparisons/{id}`, where \
+                          turn, and no server is connected to. The changes are listed, or those that follow the advice of a `check`, or \
+                          that leave out a `thirdParty`. The result is that of `GET /v1/comparisons/{id}`, where \
                           *faster* means that the changes make the page faster. A change that affects nothing in the recording is \
                           refused. Costs one credit for each pair of visits that it may make (`maxPairs`).",
             requires_key: true,
@@ -73,6 +74,47 @@ pub(super) fn all() -> Vec<Operation> {
             failures: vec![400, 402, 404, 406, 408, 409, 413],
         },
         Operation {
+            route: ("get", "/v1/audits/{id}/experiments"),
+            id: "getExperiments",
+            tag: "Recordings",
+            summary: "List the experiments of an audit",
+            description: "The experiments with the recording of an audit, the newest first, with the differences that were measured.",
+            requires_key: true,
+            parameters: vec![audit_id()],
+            body: None,
+            success: success(
+                "The experiments.",
+                data(json!({ "type": "array", "items": reference("Experiment") })),
+                json!({ "status": "SUCCESS", "data": [{
+                    "trackingId": TRACKING_ID, "auditId": AUDIT_ID,
+                    "subject": { "check": "document-latency-insight" }, "changes": ["compressText"],
+                    "comparison": { "pairs": 4, "figures": [{
+                        "name": "lcp", "medians": [2000.0, 2200.0], "shift": 0.1, "isRelative": true,
+                        "interval": { "low": 0.09, "high": 0.11, "level": 0.9, "basis": "pairs of visits" },
+                        "answer": "slower",
+                    }] },
+                }] }),
+            ),
+            failures: vec![400, 404],
+        },
+        Operation {
+            route: ("post", "/v1/audits/{id}/third-parties"),
+            id: "startPriceList",
+            tag: "Recordings",
+            summary: "Measure the price of each third party",
+            description: "Starts a batch of experiments, each of which leaves out one third party of the recorded page. \
+                          `GET /v1/audits/{id}/experiments` has the results. Each costs one credit for each pair of visits \
+                          that it may make (`maxPairs`).",
+            requires_key: true,
+            parameters: vec![audit_id(), idempotency_key()],
+            body: Some(json!({
+                "schema": reference("PriceListRequest"),
+                "examples": { "few": { "summary": "At most four pairs of visits", "value": { "maxPairs": 4 } } },
+            })),
+            success: batch_accepted("The experiments are accepted.", 1),
+            failures: vec![400, 402, 404, 406, 408, 409, 413],
+        },
+        Operation {
             route: ("post", "/v1/audits/{id}/matrix"),
             id: "startMatrix",
             tag: "Recordings",
@@ -87,20 +129,48 @@ pub(super) fn all() -> Vec<Operation> {
                     "devices": ["mobile", "desktop"], "networks": ["cable", "normal4g"],
                 } } },
             })),
-            success: success(
-                "The audits are accepted.",
-                data(object(
-                    &[
-                        ("batchId", text()),
-                        ("audits", json!({ "type": "integer" })),
-                    ],
-                    &[],
-                )),
-                json!({ "status": "SUCCESS", "data": { "batchId": BATCH_ID, "audits": 4 } }),
-            ),
+            success: batch_accepted("The audits are accepted.", 4),
             failures: vec![400, 402, 404, 406, 408, 409, 413],
         },
+        Operation {
+            route: ("get", "/v1/audits/{id}/matrix"),
+            id: "getMatrix",
+            tag: "Recordings",
+            summary: "Get the results on devices and networks",
+            description: "The newest results of the recording of an audit for every device and network on which it was audited.",
+            requires_key: true,
+            parameters: vec![audit_id()],
+            body: None,
+            success: success(
+                "The results.",
+                data(reference("Matrix")),
+                json!({ "status": "SUCCESS", "data": {
+                    "url": "https://example.com/",
+                    "devices": [{ "id": "mobile", "name": "Mobile, Moto G Power 2022 (412x823)" }],
+                    "networks": [{ "id": "normal4g", "name": "4G (9 Mbps down / 9 Mbps up, 170 ms RTT)" }],
+                    "cells": [{
+                        "device": "mobile", "network": "normal4g", "performance": 87, "fcpMs": 1234.4, "lcpMs": 2345.6,
+                        "tbtMs": 12.5, "siMs": 3000.2, "cls": 0.123_456, "auditId": AUDIT_ID,
+                    }],
+                } }),
+            ),
+            failures: vec![400, 404],
+        },
     ]
+}
+
+fn batch_accepted(description: &str, audits: u32) -> Value {
+    success(
+        description,
+        data(object(
+            &[
+                ("batchId", text()),
+                ("audits", json!({ "type": "integer" })),
+            ],
+            &[],
+        )),
+        json!({ "status": "SUCCESS", "data": { "batchId": BATCH_ID, "audits": audits } }),
+    )
 }
 
 /// Describes a recording in its formats.

@@ -4,16 +4,18 @@ use serde_json::{Value, json};
 
 use super::{boolean, described, integer, list, nullable, number, object, one_of, text};
 
-/// Returns the members of a comparison.
-fn members() -> [(&'static str, Value); 5] {
-    let pair = |items: Value| {
-        let mut pair = list(items);
-        pair["minItems"] = json!(2);
-        pair["maxItems"] = json!(2);
-        pair
-    };
+/// Returns the schema of a list of two items, one for each page.
+fn pair(items: Value) -> Value {
+    let mut pair = list(items);
+    pair["minItems"] = json!(2);
+    pair["maxItems"] = json!(2);
+    pair
+}
+
+/// Returns the schema of one compared figure.
+pub(super) fn figure() -> Value {
     let interval = described(super::interval(), "The confidence interval of the shift.");
-    let figure = object(
+    object(
         "A figure of both pages.",
         &[
             (
@@ -39,7 +41,12 @@ fn members() -> [(&'static str, Value); 5] {
             ),
         ],
         &[],
-    );
+    )
+}
+
+/// Returns the members of a comparison.
+fn members() -> [(&'static str, Value); 5] {
+    let figure = figure();
     let row = object(
         "A number that describes the load of both pages.",
         &[

@@ -5,6 +5,7 @@
 
 mod comparison;
 mod details;
+mod replays;
 mod responsiveness;
 
 use serde_json::{Map, Value, json};
@@ -29,6 +30,8 @@ pub(super) fn schemas() -> Map<String, Value> {
         ("ReportInteraction", responsiveness::interaction()),
         ("ReportComparison", comparison::in_report()),
         ("ComparisonResult", comparison::result()),
+        ("Experiment", replays::experiment()),
+        ("Matrix", replays::matrix()),
     ];
     let named = |(name, schema): (&str, Value)| (name.to_owned(), schema);
     let schemas = schemas.into_iter().chain(details::schemas());

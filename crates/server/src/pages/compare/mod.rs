@@ -288,6 +288,7 @@ mod tests {
         };
         let side = || ComparedAudit {
             stored: StoredReport {
+                account_id: "acc_1".to_owned(),
                 audit_id: "aud_1".to_owned(),
                 tracking_id: "trk_1".to_owned(),
                 attempt: 1,

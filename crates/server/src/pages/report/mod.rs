@@ -1,5 +1,7 @@
 //! Report pages, for their owners and for anyone with a shared link.
 
+pub(super) mod replays;
+
 use std::error::Error;
 
 use askama::Template;
@@ -24,9 +26,11 @@ use super::session::{Visitor, see_other};
 use crate::{
     api::{PathId, PathIds, export::file as export_file},
     errors::Failure,
+    replays::{self as all_replays, ReplayResults},
     share::{new_share, store_share, valid_days},
     state::SharedState,
 };
+use replays::Choices;
 
 /// `GET /reports/{id}`: the report page for its owner.
 pub(crate) async fn page(
@@ -154,6 +158,14 @@ async fn render(
             (None, true)
         }
     };
+    // Only what was recorded can be measured again.
+    let is_recorded = stored.order.options.record;
+    let results = if is_recorded {
+        all_replays::results(service, &stored.account_id, &stored.audit_id).await?
+    } else {
+        ReplayResults::default()
+    };
+    let choices = Choices::of(&service.app, &stored.order.device);
     let has_logo = page_parts(service)?.logo.is_some();
     let logo = has_logo.then_some(LOGO_PATH);
     let page = service.render_pool.page(move || {
@@ -182,6 +194,11 @@ async fn render(
             made_at_ms: Some(stored.created_at.0),
             actions: &actions,
             failure_note: "The credit for this audit was refunded.",
+            replays: {
+                let is_owner = matches!(reader, Reader::Owner(_));
+                let path = (is_recorded && is_owner).then_some(path.as_str());
+                choices.with_results(&results, path)
+            },
         };
         page_frame.wrap(&page.title(), &page.description(), &page.main()?)
     });

@@ -61,6 +61,7 @@ struct StartForm {
     /// The number of runs, as it was typed.
     runs: String,
     quick: bool,
+    record: bool,
     consent: Consent,
     /// Whether the cache is warm.
     is_repeat_view: bool,
@@ -214,6 +215,7 @@ fn prefilled(
         form.runs = runs;
     }
     form.quick = query(parts, "quick")?.is_some_and(|value| value == "true");
+    form.record = query(parts, "record")?.is_some_and(|value| value == "true");
     if let Some(consent) = query(parts, "consent")? {
         form.consent = Consent::from_name(&consent).unwrap_or_default();
     }
@@ -239,6 +241,7 @@ fn last_choice(service: &SharedState, headers: &HeaderMap) -> StartForm {
         location: pick(&|id| catalog.location(id).is_some(), "us-tx"),
         runs: "1".to_owned(),
         quick: false,
+        record: false,
         consent: Consent::None,
         is_repeat_view: false,
         interactions: false,
@@ -262,6 +265,7 @@ pub(crate) async fn start(
         location: fields.take("location"),
         runs: fields.take("runs"),
         quick: fields.take("quick") == "true",
+        record: fields.take("record") == "true",
         consent: Consent::from_name(&fields.take("consent")).unwrap_or_default(),
         is_repeat_view: fields.take("view") == "repeat",
         interactions: fields.take("interactions") == "true",
@@ -310,6 +314,7 @@ async fn accept(
         location: form.location.clone(),
         options: VisitOptions {
             quick: form.quick,
+            record: form.record,
             consent: form.consent,
             view: if form.is_repeat_view {
                 View::Repeat
@@ -432,6 +437,7 @@ mod tests {
                 location: EVIL.to_owned(),
                 runs: EVIL.to_owned(),
                 quick: true,
+                record: false,
                 consent: Consent::None,
                 is_repeat_view: false,
                 interactions: true,

@@ -1,0 +1,235 @@
+//! Results of the recording of a visit: measured savings, the prices of third parties, and other
+//! devices and networks.
+
+use plumbline_model::check::{CheckResult, Verdict};
+use plumbline_model::comparison::{Answer, ComparedFigure, MAX_PAIRS};
+use plumbline_model::experiment::{Experiment, Subject, experiment_of};
+use plumbline_model::interval::PERFORMANCE;
+use plumbline_model::matrix::{Matrix, MatrixCell, MatrixCondition};
+use plumbline_model::report::Report;
+
+use super::figures::ms;
+use crate::comparison::figure_cells;
+
+/// The audits of the recording of a report.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Replays<'a> {
+    /// The path below which forms start such audits; `None` if the reader may not start any.
+    pub path: Option<&'a str>,
+    /// The ids of the checks whose advice can be followed in a recording.
+    pub measurable_checks: &'a [&'a str],
+    /// The experiments, the newest first.
+    pub experiments: &'a [Experiment],
+    pub matrix: Option<&'a Matrix>,
+    /// The devices and networks that the reader can choose.
+    pub devices: &'a [MatrixCondition],
+    pub networks: &'a [MatrixCondition],
+}
+
+/// The experiment that follows the advice of a check or leaves out a third party.
+pub(super) struct ExperimentView {
+    /// The form that starts it: the path, the name of the field, and its value.
+    pub(super) form: Option<(String, &'static str, String)>,
+    pub(super) credits: u32,
+    pub(super) result: Option<ResultView>,
+}
+
+/// The state of an experiment, or its result.
+pub(super) struct ResultView {
+    /// The path of its page, for readers who may see it.
+    pub(super) href: Option<String>,
+    /// The sentence before the table.
+    pub(super) text: String,
+    /// The figures that differ: the name, the medians without and with the changes, and the
+    /// difference with its interval.
+    pub(super) rows: Vec<[String; 4]>,
+}
+
+impl Replays<'_> {
+    /// Returns the newest experiment of a subject that was measured, else the newest.
+    pub(super) fn experiment(&self, subject: &Subject) -> Option<&Experiment> {
+        experiment_of(self.experiments, subject)
+    }
+
+    /// Returns the experiment that follows the advice of a failed check, or that can be started.
+    pub(super) fn of_check(&self, check: &CheckResult) -> Option<ExperimentView> {
+        let subject = Subject::Check(check.id.clone());
+        let result = self.experiment(&subject).map(|it| self.result(it));
+        let is_measurable =
+            check.verdict == Verdict::Fail && self.measurable_checks.contains(&check.id.as_str());
+        if result.is_none() && !(is_measurable && self.path.is_some()) {
+            return None;
+        }
+        let form = self.form("check", &check.id).filter(|_| is_measurable);
+        Some(ExperimentView {
+            form,
+            credits: MAX_PAIRS,
+            result,
+        })
+    }
+
+    fn form(&self, field: &'static str, value: &str) -> Option<(String, &'static str, String)> {
+        let path = self.path?;
+        Some((format!("{path}/experiments"), field, value.to_owned()))
+    }
+
+    fn result(&self, experiment: &Experiment) -> ResultView {
+        let href = self.path.map(|_| match &experiment.audit_id {
+            Some(id) => format!("/reports/{id}"),
+            None => format!("/audits/{}", experiment.tracking_id),
+        });
+        let text = match (&experiment.comparison, &experiment.error) {
+            (Some(comparison), _) => {
+                let is_any = comparison.figures.iter().any(is_shown);
+                let pairs = comparison.pairs;
+                if is_any {
+                    format!("Measured with {pairs} pairs of visits:")
+                } else {
+                    format!("No difference was shown by {pairs} pairs of visits.")
+                }
+            }
+            (None, Some(error)) => format!("The experiment failed: {error}"),
+            (None, None) => "The experiment is not completed yet.".to_owned(),
+        };
+        let figures = experiment.comparison.iter().flat_map(|it| &it.figures);
+        let rows = figures.filter(|figure| is_shown(figure)).map(|figure| {
+            let [name, before, after, shift, interval, _] = figure_cells(figure);
+            [name, before, after, format!("{shift} ({interval})")]
+        });
+        ResultView {
+            href,
+            text,
+            rows: rows.collect(),
+        }
+    }
+}
+
+fn is_shown(figure: &ComparedFigure) -> bool {
+    figure.answer != Answer::NoDifferenceShown
+}
+
+/// The section about the recording.
+pub(super) struct ReplaysView<'a> {
+    pub(super) path: Option<&'a str>,
+    pub(super) matrix: Option<MatrixView<'a>>,
+    pub(super) devices: &'a [MatrixCondition],
+    pub(super) networks: &'a [MatrixCondition],
+    pub(super) parties: Vec<PartyView<'a>>,
+    /// The price of measuring each third party.
+    pub(super) party_credits: u32,
+}
+
+/// The scores of a recording on devices and networks, as a heat map.
+pub(super) struct MatrixView<'a> {
+    pub(super) devices: &'a [MatrixCondition],
+    pub(super) rows: Vec<(&'a str, Vec<HeatView>)>,
+    /// Whether some cells are not measured yet.
+    pub(super) is_incomplete: bool,
+}
+
+/// A cell of a heat map.
+pub(super) struct HeatView {
+    /// The class of its colour.
+    pub(super) class: &'static str,
+    pub(super) score: String,
+    /// The metrics, in a few words.
+    pub(super) metrics: String,
+    pub(super) href: Option<String>,
+}
+
+/// A third party with the price that the page pays for it.
+pub(super) struct PartyView<'a> {
+    pub(super) name: &'a str,
+    pub(super) requests: usize,
+    pub(super) experiment: ExperimentView,
+}
+
+/// Returns the section about the recording; `None` if there is nothing to show or to start.
+pub(super) fn replays_view<'a>(
+    report: &'a Report,
+    replays: &'a Replays<'a>,
+) -> Option<ReplaysView<'a>> {
+    let parties = report.third_parties().into_iter().map(|(name, urls)| {
+        let subject = Subject::ThirdParty(name.to_owned());
+        PartyView {
+            name,
+            requests: urls.len(),
+            experiment: ExperimentView {
+                form: replays.form("thirdParty", name),
+                credits: MAX_PAIRS,
+                result: replays.experiment(&subject).map(|it| replays.result(it)),
+            },
+        }
+    });
+    let parties: Vec<PartyView<'_>> = parties
+        .filter(|party| replays.path.is_some() || party.experiment.result.is_some())
+        .collect();
+    let view = ReplaysView {
+        path: replays.path,
+        matrix: replays
+            .matrix
+            .map(|matrix| matrix_view(matrix, replays.path.is_some())),
+        devices: replays.devices,
+        networks: replays.networks,
+        party_credits: MAX_PAIRS.saturating_mul(u32::try_from(parties.len()).unwrap_or(u32::MAX)),
+        parties,
+    };
+    let is_empty = view.path.is_none() && view.matrix.is_none() && view.parties.is_empty();
+    (!is_empty).then_some(view)
+}
+
+fn matrix_view(matrix: &Matrix, is_linked: bool) -> MatrixView<'_> {
+    let rows = matrix.rows().map(|(network, cells)| {
+        let cells = cells.iter().map(|cell| heat_view(cell, is_linked));
+        (network.name.as_str(), cells.collect())
+    });
+    MatrixView {
+        devices: &matrix.devices,
+        rows: rows.collect(),
+        is_incomplete: matrix
+            .cells
+            .iter()
+            .any(|cell| cell.performance.is_none() && cell.error.is_none()),
+    }
+}
+
+fn heat_view(cell: &MatrixCell, is_linked: bool) -> HeatView {
+    let class = match cell.performance {
+        Some(90..) => "good",
+        Some(50..90) => "middling",
+        Some(_) => "poor",
+        None => "unknown",
+    };
+    let score = match (cell.performance, &cell.error) {
+        (Some(score), _) => {
+            let interval = cell.intervals.get(PERFORMANCE);
+            let points = interval.map_or(0.0, |it| it.half_width().ceil());
+            if points > 0.0 {
+                format!("{score} ± {points}")
+            } else {
+                score.to_string()
+            }
+        }
+        (None, Some(_)) => "failed".to_owned(),
+        (None, None) => "–".to_owned(),
+    };
+    let metrics = [
+        ("FCP", cell.fcp_ms),
+        ("LCP", cell.lcp_ms),
+        ("SI", cell.si_ms),
+        ("TBT", cell.tbt_ms),
+    ];
+    let metrics = metrics
+        .into_iter()
+        .filter_map(|(name, value)| Some(format!("{name} {}", ms(value?))));
+    HeatView {
+        class,
+        score,
+        metrics: metrics.collect::<Vec<_>>().join(", "),
+        href: cell
+            .audit_id
+            .as_ref()
+            .filter(|_| is_linked)
+            .map(|id| format!("/reports/{id}")),
+    }
+}

@@ -1,0 +1,194 @@
+//! The bodies of experiments and matrices.
+
+use std::slice::from_ref;
+
+use plumbline_model::experiment::Subject;
+use plumbline_recording::{Change, MAX_CHANGES};
+use plumbline_seam::{Order, VisitOptions};
+use plumbline_store::AuditOptions;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{
+    BatchMembers, BatchRequest, CommonMembers, Lists, RequestedOptions, StartBody, Values,
+    check_values, text, valid_pairs, whole_number,
+};
+use crate::{
+    app::App,
+    errors::{Failure, InvalidValue},
+    start::{Orders, ValidStart},
+};
+
+pub(crate) type ExperimentRequest = StartBody<ExperimentMembers>;
+pub(crate) type MatrixRequest = StartBody<MatrixMembers>;
+
+/// The own members of an experiment. Conditions that are missing are those of the recorded audit.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ExperimentMembers {
+    #[serde(default)]
+    changes: Option<Value>,
+    #[serde(default, deserialize_with = "text")]
+    check: Option<String>,
+    #[serde(default, deserialize_with = "text")]
+    third_party: Option<String>,
+    #[serde(default, deserialize_with = "text")]
+    device: Option<String>,
+    #[serde(default, deserialize_with = "text")]
+    network: Option<String>,
+    #[serde(default, deserialize_with = "whole_number")]
+    max_pairs: Option<i64>,
+}
+
+/// The own members of a matrix.
+#[derive(Debug, Deserialize)]
+pub(crate) struct MatrixMembers {
+    devices: Vec<String>,
+    networks: Vec<String>,
+}
+
+/// The changes of an experiment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Tried {
+    /// Changes that were chosen by hand.
+    Changes(Vec<Change>),
+    /// Those that follow the advice of the report.
+    Advice(Subject),
+}
+
+impl Tried {
+    /// Returns the advice that is followed, if any.
+    pub(crate) fn subject(self) -> Option<Subject> {
+        match self {
+            Self::Changes(_) => None,
+            Self::Advice(subject) => Some(subject),
+        }
+    }
+}
+
+impl ExperimentRequest {
+    /// Returns the request of an experiment that follows an advice of the report, or of a price
+    /// list if there is none.
+    pub(crate) fn of(subject: Option<Subject>) -> Self {
+        let (check, third_party) = match subject {
+            Some(Subject::Check(id)) => (Some(id), None),
+            Some(Subject::ThirdParty(name)) => (None, Some(name)),
+            None => (None, None),
+        };
+        Self {
+            own: ExperimentMembers {
+                check,
+                third_party,
+                ..ExperimentMembers::default()
+            },
+            common: CommonMembers::default(),
+            options: RequestedOptions::default(),
+        }
+    }
+
+    /// Returns the changes that are tried.
+    pub(crate) fn tried(&self) -> Result<Tried, Failure> {
+        let invalid =
+            |reason: String| Failure::InvalidChanges(InvalidValue::new("changes", reason));
+        let own = &self.own;
+        match (&own.changes, &own.check, &own.third_party) {
+            (Some(changes), None, None) => {
+                let changes = Vec::<Change>::deserialize(changes);
+                let changes = changes.map_err(|error| invalid(format!("{error}.")))?;
+                if !(1..=MAX_CHANGES).contains(&changes.len()) {
+                    let reason = format!("An experiment has between 1 and {MAX_CHANGES} changes.");
+                    return Err(invalid(reason));
+                }
+                Ok(Tried::Changes(changes))
+            }
+            (None, Some(id), None) => Ok(Tried::Advice(Subject::Check(id.clone()))),
+            (None, None, Some(name)) => Ok(Tried::Advice(Subject::ThirdParty(name.clone()))),
+            _ => {
+                let reason = "An experiment has either `changes`, `check` or `thirdParty`.";
+                Err(invalid(reason.to_owned()))
+            }
+        }
+    }
+
+    /// Validates the values, and returns the comparison of an order under the chosen conditions.
+    pub(crate) fn validate(self, order: Order, app: &App) -> Result<ValidStart, Failure> {
+        let (order, options) = self.conditions(order, app)?;
+        Ok(ValidStart {
+            orders: Orders::Single(Box::new(order)),
+            options,
+        })
+    }
+
+    /// Validates the values, and returns a batch of comparisons of an order under the chosen
+    /// conditions, one for each of several options.
+    pub(crate) fn validate_each(
+        self,
+        order: Order,
+        all_options: Vec<VisitOptions>,
+        app: &App,
+    ) -> Result<ValidStart, Failure> {
+        let (order, options) = self.conditions(order, app)?;
+        let orders = all_options.into_iter().map(|options| Order {
+            options,
+            ..order.clone()
+        });
+        Ok(ValidStart {
+            orders: Orders::Batch(orders.collect()),
+            options,
+        })
+    }
+
+    fn conditions(self, order: Order, app: &App) -> Result<(Order, AuditOptions), Failure> {
+        let order = Order {
+            device: self.own.device.unwrap_or(order.device),
+            network: self.own.network.unwrap_or(order.network),
+            ..order
+        };
+        let values = Values {
+            urls: from_ref(&order.url),
+            devices: from_ref(&order.device),
+            locations: from_ref(&order.location),
+            networks: from_ref(&order.network),
+            lists: Lists::None,
+        };
+        check_values(&values, app)?;
+        let options = self
+            .common
+            .validate(valid_pairs(self.own.max_pairs)?, app)?;
+        Ok((order, options))
+    }
+}
+
+impl MatrixRequest {
+    /// Returns the request of a matrix.
+    pub(crate) fn of(devices: Vec<String>, networks: Vec<String>) -> Self {
+        Self {
+            own: MatrixMembers { devices, networks },
+            common: CommonMembers::default(),
+            options: RequestedOptions::default(),
+        }
+    }
+
+    /// Validates the values, and returns the batch of an order with every device and network.
+    pub(crate) fn validate(self, order: Order, app: &App) -> Result<ValidStart, Failure> {
+        let replay = order.options.replay.clone();
+        let batch = BatchRequest {
+            own: BatchMembers {
+                urls: vec![order.url],
+                devices: self.own.devices,
+                locations: vec![order.location],
+                networks: self.own.networks,
+                runs: None,
+            },
+            common: self.common,
+            options: order.options.into(),
+        };
+        let mut batch = batch.validate(app)?;
+        if let Orders::Batch(orders) = &mut batch.orders {
+            for order in orders {
+                order.options.replay = replay.clone();
+            }
+        }
+        Ok(batch)
+    }
+}
