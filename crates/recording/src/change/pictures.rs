@@ -1,7 +1,7 @@
 //! Recompresses and resizes pictures. Only JPEG is encoded again: encoders for WebP and AVIF in
 //! Rust are lossless or large dependencies, and PNG has no quality.
 
-use super::editor::Editor;
+use super::editor::{Edited, Editor};
 use super::{ChangeProblem, Effect, Pattern};
 use crate::picture::{Picture, quality_of};
 
@@ -46,11 +46,11 @@ impl Editor {
         })
     }
 
-    /// Edits JPEG pictures. Those that cannot be decoded are noted.
+    /// Edits JPEG pictures.
     fn edit_pictures(
         &mut self,
         pattern: Option<&Pattern>,
-        edit: impl Fn(&[u8]) -> Result<Option<Vec<u8>>, String>,
+        edit: impl Fn(&[u8]) -> Edited,
     ) -> Result<Effect, ChangeProblem> {
         let mut indexes = match pattern {
             Some(pattern) => self.selected(pattern)?,
@@ -61,16 +61,6 @@ impl Editor {
             // Servers choose the format by what the browser accepts, so that names do not tell it.
             response.is_some_and(|it| it.status == 200 && it.body.starts_with(&[0xff, 0xd8, 0xff]))
         });
-        let notes = std::cell::RefCell::new(Vec::new());
-        let mut effect = self.edit_bodies(&indexes, |exchange, content| match edit(content) {
-            Ok(picture) => picture,
-            Err(reason) => {
-                let note = format!("{} is not changed, since {reason}.", exchange.url());
-                notes.borrow_mut().push(note);
-                None
-            }
-        });
-        effect.notes.extend(notes.into_inner());
-        Ok(effect)
+        Ok(self.edit_bodies(&indexes, |_, content| edit(content)))
     }
 }
