@@ -61,9 +61,9 @@ pub struct Node {
     pub tag: Tag,
     pub nth_child: usize,
     pub nth_of_type: usize,
-    /// For each step of a selector, whether the element matches it.
+    /// True at the position of each step of a selector that the element matches.
     pub is_match: Vec<bool>,
-    /// For each step of a selector, whether the element or an ancestor matches it.
+    /// True at the position of each step that the element or an ancestor matches.
     pub is_within_match: Vec<bool>,
     children: Children,
 }
