@@ -9,7 +9,7 @@ use plumbline_browser::{Launcher, Pool};
 use plumbline_bundle::{Bundle, Failure, FailureCode};
 use plumbline_link::{Link, Servers};
 use plumbline_model::report::{Conditions, ReplayConditions};
-use plumbline_recording::Recording;
+use plumbline_recording::{ChangeError, Recording};
 use plumbline_seam::{Order, Replay};
 use plumbline_traffic::{Identity, IdentityError, RecordError, Recorder, Replayer, RootCertStore};
 use tokio::task::spawn_blocking;
@@ -19,6 +19,9 @@ use crate::{AuditFault, Auditor};
 
 /// The most bytes of bodies in a recording, which is also the limit of a visit.
 const MAX_RECORDED_BYTES: u64 = 100_000_000;
+
+/// The time of recordings that do not tell theirs, which some HAR files do not: 1 January 2026.
+const UNKNOWN_TIME_MS: i64 = 1_767_225_600_000;
 
 /// The most names of missing requests in a report.
 const MAX_MISSING_NAMES: usize = 20;
@@ -68,6 +71,9 @@ pub(crate) enum Traffic {
     Replayed {
         replayer: Arc<Replayer>,
         recording: Arc<Recording>,
+        is_repeatable: bool,
+        /// Patterns of requests that the browser blocks.
+        blocked_urls: Vec<String>,
     },
 }
 
@@ -90,11 +96,16 @@ impl Auditor {
                 let reason = "The recording does not exist, or was deleted.".to_owned();
                 return Ok(Err(precondition(reason)));
             };
+            let mut blocked_urls = Vec::new();
             if !changes.is_empty() {
                 let (original, changes) = (Arc::clone(&recording), changes.clone());
-                let change = spawn_blocking(move || original.with_changes(&changes));
+                let change = spawn_blocking(move || {
+                    let changed = original.with_changes(&changes)?.recording;
+                    let blocked_urls = changed.blocked_urls(&changes);
+                    Ok::<_, ChangeError>((changed, blocked_urls))
+                });
                 match change.await.map_err(AuditFault::of)? {
-                    Ok(changed) => recording = Arc::new(changed.recording),
+                    Ok((changed, urls)) => (recording, blocked_urls) = (Arc::new(changed), urls),
                     Err(error) => return Ok(Err(precondition(error.to_string()))),
                 }
             }
@@ -102,6 +113,8 @@ impl Auditor {
             return Ok(Ok(Traffic::Replayed {
                 replayer,
                 recording,
+                is_repeatable: replay.repeatable,
+                blocked_urls,
             }));
         }
         if order.options.record {
@@ -132,11 +145,35 @@ impl Traffic {
         }
     }
 
+    /// Returns the time at which the dates of pages begin, in milliseconds since 1970, if they are
+    /// to begin at the same time in every visit: that of the recording.
+    pub(crate) fn repeatable_since_ms(&self) -> Option<i64> {
+        let Self::Replayed {
+            recording,
+            is_repeatable: true,
+            ..
+        } = self
+        else {
+            return None;
+        };
+        let recorded_at = recording.recorded_at.parse();
+        Some(recorded_at.map_or(UNKNOWN_TIME_MS, Timestamp::as_millisecond))
+    }
+
+    /// Returns patterns of the requests that the browser blocks.
+    pub(crate) fn blocked_urls(&self) -> Vec<String> {
+        match self {
+            Self::Replayed { blocked_urls, .. } => blocked_urls.clone(),
+            Self::Live | Self::Recorded(_) => Vec::new(),
+        }
+    }
+
     /// Adds to the conditions what was replayed, and what was missing.
     pub(crate) fn add_to(&self, conditions: &mut Conditions) {
         let Self::Replayed {
             replayer,
             recording,
+            ..
         } = self
         else {
             return;

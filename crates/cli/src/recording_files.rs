@@ -54,12 +54,14 @@ impl RecordingFile {
         })
     }
 
-    /// Returns the option of an order that replays the recording with changes.
-    pub fn replay(&self, changes: Vec<Change>) -> Option<Box<Replay>> {
+    /// Returns the option of an order that replays the recording with changes. If it is repeatable,
+    /// dates and random numbers are the same in every visit.
+    pub fn replay(&self, changes: Vec<Change>, repeatable: bool) -> Option<Box<Replay>> {
         Some(Box::new(Replay {
             recording: self.id.clone(),
             attempt: 0,
             changes,
+            repeatable,
         }))
     }
 

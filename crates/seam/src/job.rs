@@ -81,6 +81,10 @@ pub struct Replay {
     pub attempt: u32,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
+    /// True if dates begin at the time of the recording in every visit, and random numbers are the
+    /// same.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub repeatable: bool,
 }
 
 impl VisitOptions {

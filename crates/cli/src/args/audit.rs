@@ -21,6 +21,9 @@ pub struct AuditArgs {
         conflicts_with_all = ["url", "interactions", "steps", "consent", "view"]
     )]
     pub recording: Option<PathBuf>,
+    /// Begin dates at the time of the recording and repeat random numbers in every visit
+    #[arg(long, requires = "recording")]
+    pub repeatable: bool,
     #[command(flatten)]
     pub conditions: ConditionArgs,
     /// Print the whole report as JSON
@@ -112,7 +115,8 @@ pub struct ConvertRecordingArgs {
 pub struct ExperimentArgs {
     /// A recording of `plumbline record`
     pub recording: PathBuf,
-    /// A change in JSON, such as '{"block":{"pattern":"*://ads.example.com/*"}}'; repeatable
+    /// A change in JSON, such as '{"type": "block", "pattern": "//ads.example.com/"}'; can be given
+    /// several times
     #[arg(long = "change", value_name = "JSON")]
     pub changes: Vec<String>,
     /// A file with a JSON list of changes
@@ -122,6 +126,9 @@ pub struct ExperimentArgs {
         required_unless_present = "changes"
     )]
     pub changes_file: Option<PathBuf>,
+    /// Begin dates at the time of the recording and repeat random numbers in every visit
+    #[arg(long)]
+    pub repeatable: bool,
     #[command(flatten)]
     pub conditions: ConditionArgs,
     #[command(flatten)]
@@ -138,6 +145,9 @@ pub struct MatrixArgs {
     /// The networks; `plumbline networks` lists the ids [default: all]
     #[arg(long, value_name = "ID,…", value_delimiter = ',')]
     pub networks: Vec<String>,
+    /// Begin dates at the time of the recording and repeat random numbers in every visit
+    #[arg(long)]
+    pub repeatable: bool,
     /// The format of the result [default: a text]
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub output: Option<MatrixOutput>,

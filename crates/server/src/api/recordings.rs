@@ -192,5 +192,6 @@ fn replay(stored: &StoredReport) -> Replay {
         recording: stored.audit_id.clone(),
         attempt: stored.attempt,
         changes: Vec::new(),
+        repeatable: false,
     }
 }
