@@ -89,9 +89,17 @@ pub struct RecordArgs {
 
 #[derive(Debug, clap::Args)]
 pub struct CompareArgs {
-    /// The URLs of the two pages; the second is compared with the first
+    /// The URLs of the two pages, or with `--recordings` two files; the second is compared with the
+    /// first
     #[arg(num_args = 2, required = true, value_names = ["URL_A", "URL_B"])]
-    pub urls: Vec<String>,
+    pub pages: Vec<String>,
+    /// Visit two recordings of `plumbline record`, or HAR files whose names end with .har, in place
+    /// of the servers; nothing is connected to
+    #[arg(long, conflicts_with_all = ["steps", "consent", "view"])]
+    pub recordings: bool,
+    /// Begin dates at the time of the recording and repeat random numbers in every visit
+    #[arg(long, requires = "recordings")]
+    pub repeatable: bool,
     #[command(flatten)]
     pub conditions: ConditionArgs,
     #[command(flatten)]

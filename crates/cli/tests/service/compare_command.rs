@@ -44,6 +44,35 @@ fn a_page_with_blocking_requests_is_slower_than_one_without() {
 }
 
 #[test]
+fn two_recordings_are_compared_without_their_server() {
+    let dir = tempfile::tempdir().unwrap();
+    let site = format!("http://{}", pages::serve());
+    let urls = [format!("{site}/"), format!("{site}/stylesheets")];
+    let files = ["a.recording", "b.har"].map(|name| dir.path().join(name));
+    let files = files.each_ref().map(|file| file.to_str().unwrap());
+    let conditions = ["--network", "normal3gSlow", "--device", "desktop"];
+    for (url, file) in urls.iter().zip(files) {
+        let record = [&["record", url, "-o", file], &conditions[..]].concat();
+        let output = plumbline().args(record).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+    let compared = ["--recordings", "--repeatable", files[0], files[1]];
+    let options = ["--max-pairs", "4", "--quick", "--output", "json"];
+    let output = compare(&[&compared[..], &conditions, &options].concat());
+    assert!(output.status.success(), "{output:?}");
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(result["urls"][0], urls[0].as_str());
+    assert_eq!(result["urls"][1], urls[1].as_str());
+    let requests = &result["evidence"][0];
+    assert!(requests["values"][1].as_f64() > requests["values"][0].as_f64());
+
+    let output = compare(&["--recordings", files[0], "missing.recording"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let output = compare(&["--repeatable", &urls[0], &urls[1]]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+}
+
+#[test]
 fn a_page_that_cannot_be_measured_ends_the_comparison() {
     let (site, none) = (pages::serve(), pages::unused_address());
     let output = compare(&[&site.to_string(), &none.to_string(), "--network", "wifi"]);
