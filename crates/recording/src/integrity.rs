@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use url::Url;
 
+use crate::body::Decoder;
 use crate::html::{self, Edit, Tag};
 use crate::{RecordedExchange, Recording};
 
@@ -13,21 +14,26 @@ impl Recording {
         if edited_urls.is_empty() {
             return;
         }
+        let mut decoder = Decoder::default();
         let documents = self.exchanges.iter_mut().filter(|it| it.is_document());
         for document in documents {
-            drop_from(document, edited_urls);
+            drop_from(document, &mut decoder, edited_urls);
         }
     }
 }
 
-fn drop_from(document: &mut RecordedExchange, edited_urls: &BTreeSet<String>) {
+fn drop_from(
+    document: &mut RecordedExchange,
+    decoder: &mut Decoder,
+    edited_urls: &BTreeSet<String>,
+) {
     let Ok(url) = Url::parse(&document.url()) else {
         return;
     };
     let Some(response) = &mut document.response else {
         return;
     };
-    let Ok(content) = response.decoded_body() else {
+    let Ok(content) = decoder.decode(response) else {
         return;
     };
     let base = base_url(&content, url);

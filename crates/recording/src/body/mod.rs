@@ -21,7 +21,9 @@ pub enum BodyError {
     UnknownCoding(String),
     #[error("the body does not agree with its content encoding: {0}")]
     Corrupt(String),
-    #[error("its content has more than {MAX_DECODED_BYTES} bytes")]
+    #[error(
+        "its content has more than {MAX_DECODED_BYTES} bytes, or all contents together too many"
+    )]
     TooLarge,
 }
 

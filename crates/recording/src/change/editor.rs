@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{ChangeProblem, Effect, Pattern};
+use crate::body::Decoder;
 use crate::{MAX_BODY_BYTES, RecordedExchange, RecordedResponse, Recording};
 
 /// The maximum number of notes of a change; pages can cause any number.
@@ -77,10 +78,11 @@ impl Editor {
     ) -> Effect {
         let mut effect = Effect::default();
         let mut total = self.body_bytes();
+        let mut decoder = Decoder::default();
         for index in indexes {
             let exchange = &mut self.recording.exchanges[*index];
             let old_bytes = body_bytes(exchange);
-            match edit_body(exchange, &edit) {
+            match edit_body(exchange, &mut decoder, &edit) {
                 Ok(true) => {
                     effect.exchanges += 1;
                     self.edited_urls.insert(exchange.url());
@@ -122,6 +124,7 @@ fn body_bytes(exchange: &RecordedExchange) -> u64 {
 /// Edits the content of a body, and returns whether it changed.
 fn edit_body(
     exchange: &mut RecordedExchange,
+    decoder: &mut Decoder,
     edit: impl Fn(&RecordedExchange, &[u8]) -> Edited,
 ) -> Result<bool, String> {
     let Some(response) = &exchange.response else {
@@ -134,7 +137,7 @@ fn edit_body(
     if response.is_cut_off {
         return Err("its body is incomplete".to_owned());
     }
-    let content = response.decoded_body().map_err(|it| it.to_string())?;
+    let content = decoder.decode(response).map_err(|it| it.to_string())?;
     let new_content = edit(exchange, &content)?.filter(|it| *it != content);
     let (Some(new_content), Some(response)) = (new_content, &mut exchange.response) else {
         return Ok(false);

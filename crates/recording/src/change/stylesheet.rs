@@ -4,6 +4,7 @@ use url::Url;
 
 use super::editor::Editor;
 use super::{ChangeProblem, Effect, Pattern};
+use crate::body::Decoder;
 use crate::css;
 use crate::html::{self, Edit, Tag};
 use crate::integrity::base_url;
@@ -19,7 +20,8 @@ impl Editor {
         let main = self.recording.main_document();
         let main = main.ok_or(ChangeProblem::NoMainDocument)?;
         let exchange = &self.recording.exchanges[main];
-        let content = match content_of(exchange.response.as_ref()) {
+        let mut decoder = Decoder::default();
+        let content = match content_of(exchange.response.as_ref(), &mut decoder) {
             Ok(content) => content,
             Err(reason) => {
                 let mut effect = Effect::default();
@@ -36,7 +38,7 @@ impl Editor {
         });
         let mut notes = Effect::default();
         let edits = links.take(MAX_LINKS).filter_map(|link| {
-            let result = link.edit(&self.recording);
+            let result = link.edit(&self.recording, &mut decoder);
             result.map_err(|note| notes.note(note)).ok()
         });
         let inlined = html::apply(&content, edits).map_err(|it| it.to_string());
@@ -74,12 +76,12 @@ impl Link {
     }
 
     /// Returns the edit that replaces the link, or a note why there is none.
-    fn edit(&self, recording: &Recording) -> Result<Edit, String> {
+    fn edit(&self, recording: &Recording, decoder: &mut Decoder) -> Result<Edit, String> {
         let note = |reason: &str| format!("{} is not inlined, since {reason}.", self.url);
         let index = recording.position_of(&self.url);
         let index = index.ok_or_else(|| note("it is not in the recording"))?;
         let response = recording.exchanges[index].response.as_ref();
-        let content = content_of(response).map_err(|reason| note(&reason))?;
+        let content = content_of(response, decoder).map_err(|reason| note(&reason))?;
         // The URLs of a style sheet are relative to it.
         let content = css::replace_urls(&content, |url| absolute(&self.url, url));
         let content = content.map_err(|error| note(&error.to_string()))?;
@@ -101,13 +103,17 @@ impl Link {
 }
 
 /// Returns the decoded content of a complete and successful response.
-fn content_of(response: Option<&RecordedResponse>) -> Result<bytes::Bytes, String> {
+fn content_of(
+    response: Option<&RecordedResponse>,
+    decoder: &mut Decoder,
+) -> Result<bytes::Bytes, String> {
     let response = response.filter(|it| it.status == 200);
     let response = response.ok_or("it has no response with status 200")?;
     if response.is_cut_off {
         return Err("its body is incomplete".to_owned());
     }
-    response.decoded_body().map_err(|error| error.to_string())
+    let content = decoder.decode(response);
+    content.map_err(|error| error.to_string())
 }
 
 /// Returns the absolute form of a URL that is relative to a style sheet.

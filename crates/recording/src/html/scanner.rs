@@ -297,7 +297,7 @@ mod tests {
         assert_eq!(listed("<style><p>"), ["style"]);
     }
 
-    /// With quadratic time, this takes minutes.
+    /// This would take minutes if the time were quadratic.
     #[test]
     fn many_comments_and_attributes_are_read_in_one_pass() {
         let html = "<!---->".repeat(500_000) + "<p>";

@@ -46,8 +46,8 @@ pub struct Redaction {
     pub values: usize,
     /// The number of bodies that contained some of them.
     pub bodies: usize,
-    /// The number of bodies that could not be searched, since they cannot be decoded or there is too
-    /// much to search. They are blank.
+    /// The number of bodies that could not be searched, since they cannot be decoded or there is
+    /// too much to search. They are blank.
     pub blank_bodies: usize,
 }
 
