@@ -29,15 +29,16 @@ pub fn read(path: &Path) -> Result<Recording, Exit> {
     Recording::from_har(&har).map_err(|e| invalid(&e))
 }
 
-/// Writes a recording to a file, as HAR if its name ends with `.har`.
-pub fn write(recording: &Recording, path: &Path) -> Result<(), Exit> {
+/// Writes a recording to a file, as HAR if its name ends with `.har`. Returns the number of bytes.
+pub fn write(recording: &Recording, path: &Path) -> Result<usize, Exit> {
     let bytes = if is_har(path) {
         serde_json::to_vec(&recording.to_har()).map_err(Exit::failed)?
     } else {
         recording.pack().map_err(Exit::failed)?
     };
-    std::fs::write(path, bytes)
-        .map_err(|error| Exit::failed(format!("{}: {error}", path.display())))
+    std::fs::write(path, &bytes)
+        .map_err(|error| Exit::failed(format!("{}: {error}", path.display())))?;
+    Ok(bytes.len())
 }
 
 fn is_har(path: &Path) -> bool {

@@ -72,7 +72,7 @@ pub struct AuditArgs {
 pub struct RecordArgs {
     /// The URL of the page
     pub url: String,
-    /// The file to write
+    /// The file to write: a HAR file if its name ends with .har, otherwise a recording
     #[arg(long, short, value_name = "FILE")]
     pub output_path: PathBuf,
     #[command(flatten)]
