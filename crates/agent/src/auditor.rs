@@ -225,6 +225,8 @@ impl Auditor {
         let began_at = Timestamp::now();
         let plan = VisitPlan {
             network: NetworkPath::Proxy(link.address()),
+            repeatable_since_ms: traffic.repeatable_since_ms(),
+            blocked_urls: traffic.blocked_urls(),
             saved: saved.cloned(),
             session_expect: session
                 .map(|session| Box::new(session.sign_in.definition.expect.clone())),

@@ -41,6 +41,12 @@ impl Auditor {
             },
             ..order.clone()
         };
+        // Kept until the end, so that changes are applied once and not for each visit. A failure is
+        // that of the first visit, too.
+        let _replayed = match second.options.replay.as_deref() {
+            Some(replay) => self.interception.replayed(replay).await?.ok(),
+            None => None,
+        };
         let mut sides = [order.clone(), second].map(|order| Side {
             order,
             visits: Vec::new(),

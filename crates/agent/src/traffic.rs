@@ -9,7 +9,7 @@ use plumbline_browser::{Launcher, Pool};
 use plumbline_bundle::{Bundle, Failure, FailureCode};
 use plumbline_link::{Link, Servers};
 use plumbline_model::report::{Conditions, ReplayConditions};
-use plumbline_recording::Recording;
+use plumbline_recording::{Change, ChangeError, Recording};
 use plumbline_seam::{Order, Replay};
 use plumbline_traffic::{Identity, IdentityError, RecordError, Recorder, Replayer, RootCertStore};
 use tokio::task::spawn_blocking;
@@ -19,6 +19,9 @@ use crate::{AuditFault, Auditor};
 
 /// The most bytes of bodies in a recording, which is also the limit of a visit.
 const MAX_RECORDED_BYTES: u64 = 100_000_000;
+
+/// The time of recordings that do not tell theirs, which some HAR files do not: 1 January 2026.
+const UNKNOWN_TIME_MS: i64 = 1_767_225_600_000;
 
 /// The most names of missing requests in a report.
 const MAX_MISSING_NAMES: usize = 20;
@@ -31,6 +34,18 @@ pub struct Interception {
     roots: Arc<RootCertStore>,
     /// The recordings that are being replayed, by their ids.
     recordings: Mutex<HashMap<String, Weak<Recording>>>,
+    /// The recordings with changes that somebody keeps.
+    changed: Mutex<Vec<Weak<ReplayedRecording>>>,
+}
+
+/// A recording as visits see it.
+pub(crate) struct ReplayedRecording {
+    /// The recording without changes.
+    original: Arc<Recording>,
+    changes: Vec<Change>,
+    recording: Arc<Recording>,
+    /// Patterns of requests that the browser blocks.
+    blocked_urls: Vec<String>,
 }
 
 impl Interception {
@@ -44,6 +59,7 @@ impl Interception {
             browsers: Pool::start(launcher, 0),
             roots,
             recordings: Mutex::default(),
+            changed: Mutex::default(),
         })
     }
 
@@ -58,6 +74,59 @@ impl Interception {
     pub(crate) fn recording(&self, id: &str) -> Option<Arc<Recording>> {
         self.recordings.lock().get(id)?.upgrade()
     }
+
+    /// Returns the recording that a replay visits. Changes are only applied if nobody keeps the
+    /// result, because that can take many seconds. Fails with the error of the report.
+    pub(crate) async fn replayed(
+        &self,
+        replay: &Replay,
+    ) -> Result<Result<Arc<ReplayedRecording>, Failure>, AuditFault> {
+        let precondition = |reason: String| Failure::new(FailureCode::PreconditionFailed, reason);
+        let Some(original) = self.recording(&replay.recording) else {
+            let reason = "The recording does not exist, or was deleted.".to_owned();
+            return Ok(Err(precondition(reason)));
+        };
+        if let Some(kept) = self.kept(&original, &replay.changes) {
+            return Ok(Ok(kept));
+        }
+        let changes = replay.changes.clone();
+        let change = spawn_blocking(move || {
+            let (recording, blocked_urls) = if changes.is_empty() {
+                (Arc::clone(&original), Vec::new())
+            } else {
+                let changed = original.with_changes(&changes)?.recording;
+                let blocked_urls = changed.blocked_urls(&changes);
+                (Arc::new(changed), blocked_urls)
+            };
+            Ok::<_, ChangeError>(Arc::new(ReplayedRecording {
+                original,
+                changes,
+                recording,
+                blocked_urls,
+            }))
+        });
+        match change.await.map_err(AuditFault::of)? {
+            Ok(replayed) => {
+                if !replayed.changes.is_empty() {
+                    self.changed.lock().push(Arc::downgrade(&replayed));
+                }
+                Ok(Ok(replayed))
+            }
+            Err(error) => Ok(Err(precondition(error.to_string()))),
+        }
+    }
+
+    /// Returns a recording with changes if somebody keeps it.
+    fn kept(
+        &self,
+        original: &Arc<Recording>,
+        changes: &[Change],
+    ) -> Option<Arc<ReplayedRecording>> {
+        let mut changed = self.changed.lock();
+        changed.retain(|it| it.strong_count() > 0);
+        let mut kept = changed.iter().filter_map(Weak::upgrade);
+        kept.find(|it| Arc::ptr_eq(&it.original, original) && it.changes == changes)
+    }
 }
 
 /// The traffic of one visit.
@@ -67,7 +136,8 @@ pub(crate) enum Traffic {
     Recorded(Arc<Recorder>),
     Replayed {
         replayer: Arc<Replayer>,
-        recording: Arc<Recording>,
+        replayed: Arc<ReplayedRecording>,
+        is_repeatable: bool,
     },
 }
 
@@ -81,27 +151,15 @@ impl Auditor {
         let interception = &self.interception;
         let identity = Arc::clone(&interception.identity);
         if let Some(replay) = order.options.replay.as_deref() {
-            let precondition =
-                |reason: String| Failure::new(FailureCode::PreconditionFailed, reason);
-            let Replay {
-                recording, changes, ..
-            } = replay;
-            let Some(mut recording) = interception.recording(recording) else {
-                let reason = "The recording does not exist, or was deleted.".to_owned();
-                return Ok(Err(precondition(reason)));
+            let replayed = match interception.replayed(replay).await? {
+                Ok(replayed) => replayed,
+                Err(failure) => return Ok(Err(failure)),
             };
-            if !changes.is_empty() {
-                let (original, changes) = (Arc::clone(&recording), changes.clone());
-                let change = spawn_blocking(move || original.with_changes(&changes));
-                match change.await.map_err(AuditFault::of)? {
-                    Ok(changed) => recording = Arc::new(changed.recording),
-                    Err(error) => return Ok(Err(precondition(error.to_string()))),
-                }
-            }
-            let replayer = Arc::new(Replayer::new(identity, Arc::clone(&recording)));
+            let recording = Arc::clone(&replayed.recording);
             return Ok(Ok(Traffic::Replayed {
-                replayer,
-                recording,
+                replayer: Arc::new(Replayer::new(identity, recording)),
+                replayed,
+                is_repeatable: replay.repeatable,
             }));
         }
         if order.options.record {
@@ -132,11 +190,33 @@ impl Traffic {
         }
     }
 
+    /// Returns the time at which the dates of pages begin, in milliseconds since 1970, if they are
+    /// to begin at the same time in every visit: that of the recording.
+    pub(crate) fn repeatable_since_ms(&self) -> Option<i64> {
+        let Self::Replayed {
+            replayed,
+            is_repeatable: true,
+            ..
+        } = self
+        else {
+            return None;
+        };
+        let recorded_at = replayed.recording.recorded_at.parse();
+        Some(recorded_at.map_or(UNKNOWN_TIME_MS, Timestamp::as_millisecond))
+    }
+
+    /// Returns patterns of the requests that the browser blocks.
+    pub(crate) fn blocked_urls(&self) -> Vec<String> {
+        match self {
+            Self::Replayed { replayed, .. } => replayed.blocked_urls.clone(),
+            Self::Live | Self::Recorded(_) => Vec::new(),
+        }
+    }
+
     /// Adds to the conditions what was replayed, and what was missing.
     pub(crate) fn add_to(&self, conditions: &mut Conditions) {
         let Self::Replayed {
-            replayer,
-            recording,
+            replayer, replayed, ..
         } = self
         else {
             return;
@@ -144,7 +224,7 @@ impl Traffic {
         let missing = replayer.missing();
         let names = missing.iter().map(|it| it.name.clone());
         conditions.replay = Some(Box::new(ReplayConditions {
-            recorded_at: recording.recorded_at.clone(),
+            recorded_at: replayed.recording.recorded_at.clone(),
             missing_requests: missing.iter().map(|it| it.count).sum(),
             missing: names.take(MAX_MISSING_NAMES).collect(),
         }));

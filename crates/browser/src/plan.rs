@@ -38,6 +38,12 @@ pub struct VisitPlan {
     pub max_bytes: u64,
     /// True if a main document with status 400 or above is measured. Otherwise it is a failure.
     pub allow_error_status: bool,
+    /// The time at which the dates of pages begin, in milliseconds since 1970. If it is set, random
+    /// numbers repeat in every visit, too. Workers are not affected.
+    pub repeatable_since_ms: Option<i64>,
+    /// Requests that the browser blocks: patterns whose parts between asterisks occur in a URL in
+    /// this order.
+    pub blocked_urls: Vec<String>,
     /// The state that is seeded into the profile before the visit, if there is one.
     pub state: Option<Box<VisitState>>,
     /// The state of a saved session, which is seeded before that of the visit.
@@ -73,6 +79,8 @@ impl VisitPlan {
             blank: Duration::from_secs(15),
             max_bytes: 100_000_000,
             allow_error_status: false,
+            repeatable_since_ms: None,
+            blocked_urls: Vec::new(),
             state: None,
             saved: None,
             session_expect: None,

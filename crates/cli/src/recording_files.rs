@@ -29,15 +29,16 @@ pub fn read(path: &Path) -> Result<Recording, Exit> {
     Recording::from_har(&har).map_err(|e| invalid(&e))
 }
 
-/// Writes a recording to a file, as HAR if its name ends with `.har`.
-pub fn write(recording: &Recording, path: &Path) -> Result<(), Exit> {
+/// Writes a recording to a file, as HAR if its name ends with `.har`. Returns the number of bytes.
+pub fn write(recording: &Recording, path: &Path) -> Result<usize, Exit> {
     let bytes = if is_har(path) {
         serde_json::to_vec(&recording.to_har()).map_err(Exit::failed)?
     } else {
         recording.pack().map_err(Exit::failed)?
     };
-    std::fs::write(path, bytes)
-        .map_err(|error| Exit::failed(format!("{}: {error}", path.display())))
+    std::fs::write(path, &bytes)
+        .map_err(|error| Exit::failed(format!("{}: {error}", path.display())))?;
+    Ok(bytes.len())
 }
 
 fn is_har(path: &Path) -> bool {
@@ -54,13 +55,15 @@ impl RecordingFile {
         })
     }
 
-    /// Returns the option of an order that replays the recording with changes.
-    pub fn replay(&self, changes: Vec<Change>) -> Option<Box<Replay>> {
+    /// Returns the option of an order that replays the recording with changes. If it is repeatable,
+    /// dates and random numbers are the same in every visit.
+    pub fn replay(&self, changes: Vec<Change>, repeatable: bool) -> Option<Box<Replay>> {
         Some(Box::new(Replay {
             recording: self.id.clone(),
             attempt: 0,
             changes,
             subject: None,
+            repeatable,
         }))
     }
 

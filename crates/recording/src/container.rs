@@ -110,6 +110,9 @@ impl Recording {
             return Err(RecordingError::DescriptionTooLarge);
         }
         let description: Description = versioned_json::parse(&description, FORMAT)?;
+        if description.body_sizes.len() > description.exchanges.len() {
+            return Err(RecordingError::Bodies);
+        }
         let content = container.read(BODIES)?.ok_or(RecordingError::Bodies)?;
         let bodies = split(&Bytes::from(content), &description.body_sizes)?;
         let mut recording = Self {

@@ -12,6 +12,9 @@ const MAX_ENDPOINTS: usize = MAX_EXCHANGES;
 /// host.
 pub const MAX_BODY_BYTES: u64 = 256 << 20;
 
+/// The maximum length of a host; names in DNS have at most 253 characters.
+const MAX_HOST_CHARS: usize = 255;
+
 /// The longest time in a recording: a day, far above the deadline of a visit.
 const MAX_MS: f64 = 24.0 * 3_600_000.0;
 
@@ -64,6 +67,10 @@ fn check_endpoint(endpoint: &Endpoint) -> Result<(), &'static str> {
     let is_part_of_host = |c: char| c.is_ascii_graphic() && !"/?#@\\[]<>".contains(c);
     let is_valid = endpoint.host.chars().all(is_part_of_host) && !endpoint.host.is_empty();
     ensure(is_valid, "its host is invalid")?;
+    ensure(
+        endpoint.host.len() <= MAX_HOST_CHARS,
+        "its host is too long",
+    )?;
     let has_upper_case = endpoint.host.chars().any(|c| c.is_ascii_uppercase());
     ensure(!has_upper_case, "its host is not in lower case")
 }
@@ -161,8 +168,9 @@ mod tests {
     #[test]
     fn what_cannot_be_replayed_is_refused() {
         type Damage = fn(&mut RecordedExchange);
-        let damages: [(Damage, &str); 9] = [
+        let damages: [(Damage, &str); 10] = [
             (|it| it.endpoint.host = "a b".into(), "host"),
+            (|it| it.endpoint.host = "a.".repeat(200), "too long"),
             (|it| it.endpoint.host = "A.test".into(), "lower case"),
             (|it| it.method = "GET /".into(), "method"),
             (|it| it.path = "/a\r\nb".into(), "path"),

@@ -85,6 +85,10 @@ pub struct Replay {
     /// The advice that the changes follow; `None` if they were chosen by hand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<Subject>,
+    /// True if dates begin at the time of the recording in every visit, and random numbers are the
+    /// same.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub repeatable: bool,
 }
 
 impl VisitOptions {

@@ -85,11 +85,27 @@ pub(crate) async fn start_experiment(
     let stored = completed(service, &starter.account_id, audit_id).await?;
     let tried = request.tried()?;
     let pixel_ratio = pixel_ratio(&service.app, &stored);
-    let replay = replay(&stored);
+    let replay = replay(&stored, request.is_repeatable());
+    let other = match &tried {
+        Tried::Recording(id) => {
+            let other = completed(service, &starter.account_id, id).await?;
+            let _permit = permit(service).await?;
+            packed(service, &other).await?;
+            Some(other)
+        }
+        Tried::Changes(_) | Tried::Advice(_) => None,
+    };
     let (url, options) = with_recording(service, &stored, move |recording, report| {
-        let advised = match &tried {
-            Tried::Changes(changes) => changed(recording, changes)?,
-            Tried::Advice(subject) => advised(recording, &parse(report)?, subject, pixel_ratio)?,
+        let advised = match (&tried, other) {
+            (Tried::Changes(changes), _) => changed(recording, changes)?,
+            (Tried::Advice(subject), _) => {
+                advised(recording, &parse(report)?, subject, pixel_ratio)?
+            }
+            (Tried::Recording(_), other) => {
+                let other = other.ok_or(Failure::NotFound)?;
+                let options = compared(replay, &other);
+                return Ok((recording.url.clone(), options));
+            }
         };
         let options = experiment(replay, advised, tried.subject());
         Ok((recording.url.clone(), options))
@@ -115,7 +131,7 @@ pub(crate) async fn start_price_list(
 ) -> Result<(String, u32), Failure> {
     let stored = completed(service, &starter.account_id, audit_id).await?;
     let pixel_ratio = pixel_ratio(&service.app, &stored);
-    let replay = replay(&stored);
+    let replay = replay(&stored, request.is_repeatable());
     let max_orders = service.app.limits.batch_audits;
     let (url, all_options) = with_recording(service, &stored, move |recording, report| {
         let report = parse(report)?;
@@ -159,7 +175,7 @@ pub(crate) async fn start_matrix(
     let order = Order {
         options: VisitOptions {
             quick: true,
-            replay: Some(Box::new(replay(&stored))),
+            replay: Some(Box::new(replay(&stored, request.is_repeatable()))),
             ..VisitOptions::default()
         },
         ..stored.order
@@ -193,6 +209,17 @@ fn experiment(replay: Replay, advised: Advised, subject: Option<Subject>) -> Vis
             subject,
             ..replay
         })),
+        ..VisitOptions::default()
+    }
+}
+
+/// Returns the options of a comparison of a recording with that of another audit.
+fn compared(replay: Replay, other: &StoredReport) -> VisitOptions {
+    let second = self::replay(other, replay.repeatable);
+    VisitOptions {
+        compare_with: Some(other.order.url.clone()),
+        replay: Some(Box::new(replay)),
+        replay_second: Some(Box::new(second)),
         ..VisitOptions::default()
     }
 }
@@ -236,12 +263,13 @@ fn pixel_ratio(app: &App, stored: &StoredReport) -> f64 {
     device.map_or(1.0, |device| device.scale)
 }
 
-fn replay(stored: &StoredReport) -> Replay {
+fn replay(stored: &StoredReport, repeatable: bool) -> Replay {
     Replay {
         recording: stored.audit_id.clone(),
         attempt: stored.attempt,
         changes: Vec::new(),
         subject: None,
+        repeatable,
     }
 }
 

@@ -6,6 +6,7 @@
 //! [`Identity`], a key that exists in the memory of this process only and that only the browsers
 //! of such visits trust.
 
+mod body;
 mod client_hello;
 mod identity;
 mod recorder;

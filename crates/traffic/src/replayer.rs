@@ -5,7 +5,6 @@ use std::net::TcpStream as StdStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::{Frame, Incoming};
 use hyper::header::{self, HeaderName, HeaderValue};
@@ -20,10 +19,10 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tokio_rustls::server::StartHandshake;
 
 use crate::Identity;
+use crate::body::{BodyFrames, FrameSender};
 use crate::client_hello::{ClientHello, HANDSHAKE_RECORD};
 use crate::serve::{
-    BodyFrames, ConnectionError, Connections, FrameSender, PendingResponse, endpoint_of, path_of,
-    serve_requests,
+    ConnectionError, Connections, PendingResponse, endpoint_of, path_of, serve_requests,
 };
 
 /// Replays a recording to the browser of one visit.
@@ -289,6 +288,11 @@ fn response(
         if protocol == Protocol::Http2 && CONNECTION_HEADERS.contains(&name) {
             continue;
         }
+        // That of an imported recording may be wrong, and the right one is sent instead.
+        let is_wrong = || value.parse() != Ok(recorded.body.len());
+        if name == header::CONTENT_LENGTH && has_body && !recorded.is_cut_off && is_wrong() {
+            continue;
+        }
         let value = HeaderValue::from_bytes(value.as_bytes()).map_err(hyper::http::Error::from)?;
         response.headers_mut().append(name, value);
     }
@@ -311,14 +315,14 @@ async fn send_body(recorded: RecordedResponse, sender: FrameSender) {
         }
         let bytes = usize::try_from(chunk.bytes).unwrap_or(usize::MAX);
         let part = body.split_to(bytes.min(body.len()));
-        if sender.send(Ok(Frame::data(part))).is_err() {
+        if !sender.send(Ok(Frame::data(part))) {
             return;
         }
     }
     if !body.is_empty() {
-        let _ = sender.send(Ok(Frame::data(std::mem::replace(&mut body, Bytes::new()))));
+        sender.send(Ok(Frame::data(body)));
     }
     if recorded.is_cut_off {
-        let _ = sender.send(Err(ConnectionError::NotRecorded(CUT_OFF)));
+        sender.send(Err(ConnectionError::NotRecorded(CUT_OFF)));
     }
 }

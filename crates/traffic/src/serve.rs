@@ -2,10 +2,8 @@
 
 use std::future::Future;
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
 
-use bytes::Bytes;
-use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Request, Response, header};
@@ -13,11 +11,11 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use parking_lot::Mutex;
 use plumbline_recording::{Endpoint, Header, Protocol};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 use tokio_rustls::rustls::pki_types::InvalidDnsNameError;
 
 use crate::IdentityError;
+use crate::body::BodyFrames;
 
 /// An error that ends a connection or, with HTTP/2, a request.
 #[derive(Debug, thiserror::Error)]
@@ -143,59 +141,6 @@ where
 /// The number of requests that a connection with HTTP/2 accepts at the same time, as common servers
 /// do.
 const MAX_STREAMS: u32 = 128;
-
-/// A body that somebody else sends, part by part.
-pub(crate) struct BodyFrames {
-    frames: Option<UnboundedReceiver<Result<Frame<Bytes>, ConnectionError>>>,
-    size: Option<u64>,
-}
-
-/// The sender of a body.
-pub(crate) type FrameSender = UnboundedSender<Result<Frame<Bytes>, ConnectionError>>;
-
-impl BodyFrames {
-    /// Creates a body without content.
-    pub(crate) fn empty() -> Self {
-        Self {
-            frames: None,
-            size: Some(0),
-        }
-    }
-
-    /// Creates a body of which the size may be known, and its sender.
-    pub(crate) fn sent(size: Option<u64>) -> (FrameSender, Self) {
-        let (sender, frames) = unbounded_channel();
-        let body = Self {
-            frames: Some(frames),
-            size,
-        };
-        (sender, body)
-    }
-}
-
-impl Body for BodyFrames {
-    type Data = Bytes;
-    type Error = ConnectionError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, ConnectionError>>> {
-        match &mut self.frames {
-            Some(frames) => frames.poll_recv(context),
-            None => Poll::Ready(None),
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.frames.is_none()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.size
-            .map_or_else(SizeHint::default, SizeHint::with_exact)
-    }
-}
 
 /// Returns the server that a request names, which with HTTP/2 may be another than the one that was
 /// connected to.

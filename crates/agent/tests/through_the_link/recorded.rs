@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use plumbline_agent::{AgentLocation, Auditor};
 use plumbline_browser::Pool;
-use plumbline_bundle::{Bundle, FailureCode};
+use plumbline_bundle::{Artifact, Bundle, FailureCode};
 use plumbline_catalog::{BUILT_IN, Catalog};
 use plumbline_link::Guard;
 use plumbline_recording::{ConnectResult, Protocol, Recording};
 use plumbline_seam::{AuditOutput, Order, Replay, VisitOptions};
 use plumbline_traffic::RootCertStore;
+use serde_json::Value;
 
 use crate::rig::{cpu, interception, launcher};
 use crate::secure_site::SecureSite;
@@ -76,17 +77,22 @@ impl Rig {
     }
 
     async fn replay_provided(&self, url: &str) -> AuditOutput {
-        let replay = Replay {
-            recording: "recording".to_owned(),
-            attempt: 1,
-            changes: Vec::new(),
-            subject: None,
-        };
-        let options = VisitOptions {
-            replay: Some(Box::new(replay)),
-            ..VisitOptions::default()
-        };
-        self.audit(url, options).await
+        self.audit(url, replaying(false)).await
+    }
+}
+
+/// Returns the options of a replay.
+fn replaying(repeatable: bool) -> VisitOptions {
+    let replay = Replay {
+        recording: "recording".to_owned(),
+        attempt: 1,
+        changes: Vec::new(),
+        subject: None,
+        repeatable,
+    };
+    VisitOptions {
+        replay: Some(Box::new(replay)),
+        ..VisitOptions::default()
     }
 }
 
@@ -187,4 +193,98 @@ async fn a_recording_that_does_not_exist_is_an_error_of_the_report() {
     let output = rig.replay_provided("http://127.0.0.1:9/").await;
     let failure = output.report.error.unwrap();
     assert_eq!(failure.code, FailureCode::PreconditionFailed);
+}
+
+#[tokio::test]
+async fn blocked_requests_are_blocked_by_the_browser() {
+    let site = Site::serve([
+        ("/", Response::html(PAGE)),
+        ("/style.css", Response::new("text/css", "h1 { color: red }")),
+        ("/script.js", Response::new("text/javascript", SCRIPT)),
+        ("/data.json", Response::new("application/json", "Fetched")),
+    ])
+    .await;
+    let rig = Rig::new(RootCertStore::empty(), vec!["127.0.0.0/8".parse().unwrap()]);
+    let url = site.url("/");
+    let (_, recording) = rig.record(&url).await;
+    rig.auditor.interception.provide("recording", &recording);
+    let mut options = replaying(false);
+    let block = serde_json::json!({ "type": "block", "pattern": "/script.js" });
+    let changes = &mut options.replay.as_mut().unwrap().changes;
+    changes.push(serde_json::from_value(block).unwrap());
+    let output = rig.audit(&url, options).await;
+    assert_eq!(output.report.error, None);
+    let bundle = Bundle::unpack(output.bundle.as_deref().unwrap()).unwrap();
+    let log: Vec<Value> = serde_json::from_slice(&bundle.log).unwrap();
+    let failures = log
+        .iter()
+        .filter(|it| it["method"] == "Network.loadingFailed");
+    let reasons: Vec<_> = failures.map(|it| &it["params"]["blockedReason"]).collect();
+    assert_eq!(reasons, ["inspector"]);
+    let replay = output.report.conditions.replay.as_ref().unwrap();
+    assert_eq!(replay.missing, Vec::<String>::new());
+}
+
+/// A page that writes random numbers and dates to its console, and whether dates work.
+const CHANCE: &str = "<!doctype html><title>Chance</title><h1>Words</h1><script>
+    const date = new Date();
+    const earlier = Date.now();
+    const works = {
+        utc: Date.UTC(1970, 0) === 0 && Date.parse('1970-01-01T00:00:00Z') === 0,
+        values: new Date(5).getTime() === 5 && new Date(2020, 1).getMonth() === 1,
+        class: date instanceof Date && date.constructor === Date && Date.name === 'Date',
+        subclass: new (class Day extends Date {})() instanceof Date,
+        text: typeof Date() === 'string' && Date().includes(String(date.getFullYear())),
+        native: [Date, Date.now, Math.random].every((it) => /native code/.test(it.toString())),
+        random: Math.random() !== Math.random(),
+        origin: performance.timeOrigin + performance.now() + 1 >= earlier,
+        navigation: Date.now() >= performance.timing.navigationStart,
+        quota: (() => {
+            try { crypto.getRandomValues(new Float32Array(1)); } catch { return true; }
+        })(),
+    };
+    const random = [Math.random(), ...crypto.getRandomValues(new Uint32Array(3))];
+    const uuid = crypto.randomUUID();
+    console.error(JSON.stringify({ random, uuid, date: date.toISOString(), works }));
+    </script>";
+
+#[tokio::test]
+async fn dates_and_random_numbers_repeat_if_that_is_wanted() {
+    let site = Site::serve([("/", Response::html(CHANCE))]).await;
+    let rig = Rig::new(RootCertStore::empty(), vec!["127.0.0.0/8".parse().unwrap()]);
+    let url = site.url("/");
+    let (_, recording) = rig.record(&url).await;
+    let mut recording = (*recording).clone();
+    recording.recorded_at = "2020-02-03T04:05:06Z".to_owned();
+    let recording = Arc::new(recording);
+    rig.auditor.interception.provide("recording", &recording);
+
+    let mut pages = Vec::new();
+    for repeatable in [true, true, false] {
+        let output = rig.audit(&url, replaying(repeatable)).await;
+        assert_eq!(output.report.error, None);
+        let bundle = Bundle::unpack(output.bundle.as_deref().unwrap()).unwrap();
+        let Artifact::Gathered(console) = &bundle.artifacts["console"] else {
+            panic!("{:?}", bundle.artifacts["console"]);
+        };
+        let console: Vec<Value> = serde_json::from_str(console.get()).unwrap();
+        let mut texts = console.iter().filter_map(|it| it["text"].as_str());
+        let text = texts.find(|it| it.starts_with('{')).unwrap();
+        pages.push(serde_json::from_str::<Value>(text).unwrap());
+    }
+    for page in &pages {
+        for (name, works) in page["works"].as_object().unwrap() {
+            assert_eq!(works, true, "{name}: {page}");
+        }
+        assert_eq!(page["uuid"].as_str().unwrap().len(), 36, "{page}");
+        assert_eq!(&page["uuid"].as_str().unwrap()[14..15], "4", "{page}");
+    }
+    assert_eq!(pages[0]["random"], pages[1]["random"]);
+    assert_eq!(pages[0]["uuid"], pages[1]["uuid"]);
+    assert_ne!(pages[0]["random"], pages[2]["random"]);
+    let is_old = |page: &Value| page["date"].as_str().unwrap().starts_with("2020-02-03T04:");
+    assert!(
+        pages[..2].iter().all(is_old) && !is_old(&pages[2]),
+        "{pages:?}"
+    );
 }

@@ -25,6 +25,9 @@ use crate::protocol::{CallError, Client, SessionId};
 /// The call after which the browser reports the page's tools for agents.
 const WEB_MCP: &str = "WebMCP.enable";
 
+/// The call with which the browser blocks requests before it connects to their servers.
+const BLOCKED_URLS: &str = "Network.setBlockedURLs";
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Context {
@@ -134,7 +137,9 @@ impl<'b> Page<'b> {
             cpu_rate: plan.throttle.rate_by_chromium(),
         };
         let saved = plan.saved.as_deref();
-        let mut scripts = saved.map_or_else(Vec::new, seeding::saved_scripts);
+        let repeatable = plan.repeatable_since_ms.map(seeding::repeatable_script);
+        let mut scripts: Vec<ProtocolCall> = repeatable.into_iter().collect();
+        scripts.extend(saved.into_iter().flat_map(seeding::saved_scripts));
         scripts.extend(
             state
                 .into_iter()
@@ -146,6 +151,9 @@ impl<'b> Page<'b> {
             frame_conditions.push(("Page.enable", json!({})));
             frame_conditions.extend(scripts.iter().cloned());
         }
+        let blocking = (!plan.blocked_urls.is_empty())
+            .then(|| (BLOCKED_URLS, json!({ "urls": plan.blocked_urls })));
+        frame_conditions.extend(blocking.clone());
         let mut page = Page {
             client,
             interception,
@@ -179,6 +187,7 @@ impl<'b> Page<'b> {
         page.set_screen(&conditions).await;
         let mut calls = conditions.for_page();
         calls.extend(scripts);
+        calls.extend(blocking);
         page.set_up(purpose, calls).await?;
         if let Some(saved) = saved.filter(|_| is_new_tab) {
             page.restore_cookies(&saved.cookies).await?;
@@ -252,9 +261,12 @@ impl<'b> Page<'b> {
             .collect();
         for (method, call) in pending {
             match self.drive(call).await {
-                // Older browsers do not have these methods.
+                // Not all browsers have these methods.
                 Err(CallError::Refused { reason, .. }) if method == ONLINE => {
                     tracing::debug!(reason, "pages may detect that they are offline");
+                }
+                Err(CallError::Refused { reason, .. }) if method == BLOCKED_URLS => {
+                    tracing::debug!(reason, "blocked requests are sent to the replay");
                 }
                 Err(CallError::Refused { reason, .. }) if method == WEB_MCP => {
                     tracing::debug!(reason, "the browser does not report tools for agents");

@@ -1,4 +1,4 @@
-//! Seeds cookies, storage and a script into the fresh profile of a visit.
+//! Seeds cookies, storage and scripts into the fresh profile of a visit.
 
 use std::collections::BTreeMap;
 
@@ -35,6 +35,12 @@ pub(super) fn saved_scripts(saved: &SavedState) -> Vec<ProtocolCall> {
         storage_source(&origins, &storage.local_storage, &storage.session_storage)
     });
     sources.map(new_document).collect()
+}
+
+/// Returns the call with which dates begin at a time and random numbers repeat.
+pub(super) fn repeatable_script(since_ms: i64) -> ProtocolCall {
+    let script = include_str!("repeatable.js");
+    new_document(format!("({})({since_ms});", script.trim_end()))
 }
 
 fn new_document(source: String) -> ProtocolCall {

@@ -21,6 +21,9 @@ pub struct AuditArgs {
         conflicts_with_all = ["url", "interactions", "steps", "consent", "view"]
     )]
     pub recording: Option<PathBuf>,
+    /// Begin dates at the time of the recording and repeat random numbers in every visit
+    #[arg(long, requires = "recording")]
+    pub repeatable: bool,
     #[command(flatten)]
     pub conditions: ConditionArgs,
     /// Print the whole report as JSON
@@ -69,7 +72,7 @@ pub struct AuditArgs {
 pub struct RecordArgs {
     /// The URL of the page
     pub url: String,
-    /// The file to write
+    /// The file to write: a HAR file if its name ends with .har, otherwise a recording
     #[arg(long, short, value_name = "FILE")]
     pub output_path: PathBuf,
     #[command(flatten)]
@@ -86,9 +89,17 @@ pub struct RecordArgs {
 
 #[derive(Debug, clap::Args)]
 pub struct CompareArgs {
-    /// The URLs of the two pages; the second is compared with the first
+    /// The URLs of the two pages, or with `--recordings` two files; the second is compared with the
+    /// first
     #[arg(num_args = 2, required = true, value_names = ["URL_A", "URL_B"])]
-    pub urls: Vec<String>,
+    pub pages: Vec<String>,
+    /// Visit two recordings of `plumbline record`, or HAR files whose names end with .har, in place
+    /// of the servers; nothing is connected to
+    #[arg(long, conflicts_with_all = ["steps", "consent", "view"])]
+    pub recordings: bool,
+    /// Begin dates at the time of the recording and repeat random numbers in every visit
+    #[arg(long, requires = "recordings")]
+    pub repeatable: bool,
     #[command(flatten)]
     pub conditions: ConditionArgs,
     #[command(flatten)]
@@ -112,7 +123,8 @@ pub struct ConvertRecordingArgs {
 pub struct ExperimentArgs {
     /// A recording of `plumbline record`
     pub recording: PathBuf,
-    /// A change in JSON, such as '{"block":{"pattern":"*://ads.example.com/*"}}'; repeatable
+    /// A change in JSON, such as '{"type": "block", "pattern": "//ads.example.com/"}'; can be given
+    /// several times
     #[arg(long = "change", value_name = "JSON")]
     pub changes: Vec<String>,
     /// A file with a JSON list of changes
@@ -122,6 +134,9 @@ pub struct ExperimentArgs {
         required_unless_present = "changes"
     )]
     pub changes_file: Option<PathBuf>,
+    /// Begin dates at the time of the recording and repeat random numbers in every visit
+    #[arg(long)]
+    pub repeatable: bool,
     #[command(flatten)]
     pub conditions: ConditionArgs,
     #[command(flatten)]
@@ -138,6 +153,9 @@ pub struct MatrixArgs {
     /// The networks; `plumbline networks` lists the ids [default: all]
     #[arg(long, value_name = "ID,…", value_delimiter = ',')]
     pub networks: Vec<String>,
+    /// Begin dates at the time of the recording and repeat random numbers in every visit
+    #[arg(long)]
+    pub repeatable: bool,
     /// The format of the result [default: a text]
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub output: Option<MatrixOutput>,

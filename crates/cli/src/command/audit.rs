@@ -43,7 +43,7 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
     let recording = recording.transpose()?;
     let url = match (args.url, &recording) {
         (_, Some(file)) => {
-            options.replay = file.replay(Vec::new());
+            options.replay = file.replay(Vec::new(), args.repeatable);
             file.recording.url.clone()
         }
         (Some(url), None) => url,

@@ -1,5 +1,7 @@
 //! `compare`: compares two pages by visiting them in turn.
 
+use std::path::Path;
+
 use plumbline_agent::{AuditEvent, Auditor, VisitEvent};
 use plumbline_bundle::Encoding;
 use plumbline_model::comparison::Answer;
@@ -12,17 +14,35 @@ use crate::exit::Exit;
 use crate::local_auditor::prepare;
 use crate::output::write_text;
 use crate::progress_line::ProgressLine;
+use crate::recording_files::RecordingFile;
 use crate::visit_options;
 
-/// Runs `plumbline compare`.
+/// Runs `plumbline compare`, on two pages or on two recordings.
 pub async fn run(args: CompareArgs) -> Result<Exit, Exit> {
     let mut options = visit_options::resolve(args.state, false)?;
     options.quick |= args.comparison.quick;
-    let urls: [String; 2] = args
-        .urls
+    let pages: [String; 2] = args
+        .pages
         .try_into()
-        .map_err(|_| Exit::usage("two URLs are compared"))?;
+        .map_err(|_| Exit::usage("two pages are compared"))?;
+    let mut files = Vec::new();
+    if args.recordings {
+        for path in &pages {
+            files.push(RecordingFile::read(Path::new(path))?);
+        }
+    }
+    let urls = match &files[..] {
+        [first, second] => {
+            options.replay = first.replay(Vec::new(), args.repeatable);
+            options.replay_second = second.replay(Vec::new(), args.repeatable);
+            [first, second].map(|file| file.recording.url.clone())
+        }
+        _ => pages,
+    };
     let (auditor, [mut order, second], _) = prepare(args.conditions, urls, options)?;
+    for file in &files {
+        file.provide_to(&auditor);
+    }
     order.options.compare_with = Some(second.url);
     compare(&auditor, &order, &args.comparison).await
 }

@@ -20,8 +20,8 @@ pub async fn run(args: ExperimentArgs) -> Result<Exit, Exit> {
     let options = VisitOptions {
         quick: args.comparison.quick,
         compare_with: Some(url.clone()),
-        replay: file.replay(Vec::new()),
-        replay_second: file.replay(changes),
+        replay: file.replay(Vec::new(), args.repeatable),
+        replay_second: file.replay(changes, args.repeatable),
         ..VisitOptions::default()
     };
     let (auditor, [order], _) = prepare(args.conditions, [url], options)?;

@@ -25,7 +25,7 @@ pub async fn run(args: MatrixArgs) -> Result<Exit, Exit> {
     let url = &file.recording.url;
     let options = VisitOptions {
         quick: true,
-        replay: file.replay(Vec::new()),
+        replay: file.replay(Vec::new(), args.repeatable),
         ..VisitOptions::default()
     };
     let conditions = ConditionArgs {

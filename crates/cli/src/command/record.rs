@@ -8,6 +8,7 @@ use crate::args::RecordArgs;
 use crate::exit::Exit;
 use crate::local_auditor::prepare;
 use crate::progress_line::ProgressLine;
+use crate::recording_files;
 use crate::standard_output as out;
 use crate::visit_options;
 
@@ -34,16 +35,15 @@ pub async fn run(args: RecordArgs) -> Result<Exit, Exit> {
     let Some(packed) = bundle.recording else {
         return Err(Exit::failed(bundle.warnings.join(" ")));
     };
-    std::fs::write(&args.output_path, &packed)
-        .map_err(|error| Exit::failed(format!("{}: {error}", args.output_path.display())))?;
+    let recording = Recording::unpack(&packed).map_err(Exit::failed)?;
+    let bytes = recording_files::write(&recording, &args.output_path)?;
     if !args.quiet {
-        let recording = Recording::unpack(&packed).map_err(Exit::failed)?;
         out::line(format_args!(
             "{}: {} requests to {} servers, {} kB",
             args.output_path.display(),
             recording.exchanges.len(),
             recording.endpoints.len(),
-            packed.len().div_ceil(1000),
+            bytes.div_ceil(1000),
         ))?;
     }
     Ok(Exit::Done)

@@ -7,7 +7,7 @@ use crate::html::{self, Tag};
 use crate::integrity::base_url;
 use crate::{Change, Recording};
 
-/// The tags of the main document.
+/// The start tags of the main document that changes are made of.
 pub(super) struct MainDocument {
     tags: Vec<Tag>,
     /// The URL to which the URLs of the document are relative.
@@ -19,8 +19,11 @@ impl MainDocument {
     pub(super) fn of(recording: &Recording) -> Option<Self> {
         let exchange = &recording.exchanges[recording.main_document()?];
         let content = exchange.response.as_ref()?.decoded_body().ok()?;
+        let names = ["script", "link", "img"];
         let tags = html::tags(&content);
-        let base = base_url(&tags, Url::parse(&exchange.url()).ok()?);
+        let tags = tags.filter(|tag| !tag.is_end && names.contains(&tag.name.as_str()));
+        let tags = tags.collect();
+        let base = base_url(&content, Url::parse(&exchange.url()).ok()?);
         Some(Self { tags, base })
     }
 
@@ -33,10 +36,7 @@ impl MainDocument {
     ) -> impl Iterator<Item = &'a Tag> {
         let url = Url::parse(url).ok();
         let is_url = move |value: &str| url.is_some() && self.base.join(value).ok() == url;
-        let elements = self
-            .tags
-            .iter()
-            .filter(move |tag| !tag.is_end && tag.name == name);
+        let elements = self.tags.iter().filter(move |tag| tag.name == name);
         elements.filter(move |tag| tag.value(attribute).is_some_and(&is_url))
     }
 }

@@ -136,7 +136,7 @@ impl Coding {
         if content.len() > MAX_EFFORT_BYTES {
             return Effort::default();
         }
-        let tolerance = transferred_bytes * EQUAL_PERMILLE / 1000;
+        let tolerance = transferred_bytes.saturating_mul(EQUAL_PERMILLE) / 1000;
         let mut position = self.usual_position();
         let mut best = (usize::MAX, position);
         loop {

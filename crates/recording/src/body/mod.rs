@@ -4,11 +4,15 @@ mod coding;
 
 use bytes::Bytes;
 
-use crate::{BodyChunk, RecordedResponse};
+use crate::{BodyChunk, MAX_BODY_BYTES, RecordedResponse};
 pub(crate) use coding::{Coding, Effort};
 
 /// The maximum size of a decoded body, which protects against compression bombs.
 const MAX_DECODED_BYTES: u64 = 64 << 20;
+
+/// The maximum size of all bodies that one operation on a recording decodes, as large as they may
+/// be without compression. A recording of small compression bombs could take hours otherwise.
+const MAX_ALL_DECODED_BYTES: u64 = MAX_BODY_BYTES;
 
 /// The reason why a body cannot be decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -17,8 +21,63 @@ pub enum BodyError {
     UnknownCoding(String),
     #[error("the body does not agree with its content encoding: {0}")]
     Corrupt(String),
-    #[error("the body decodes to more than {MAX_DECODED_BYTES} bytes")]
+    #[error(
+        "its content has more than {MAX_DECODED_BYTES} bytes, or all contents together too many"
+    )]
     TooLarge,
+}
+
+/// Decodes bodies until they have [`MAX_ALL_DECODED_BYTES`]; all others are too large.
+#[derive(Debug)]
+pub(crate) struct Decoder {
+    remaining_bytes: u64,
+}
+
+impl Default for Decoder {
+    fn default() -> Self {
+        Self {
+            remaining_bytes: MAX_ALL_DECODED_BYTES,
+        }
+    }
+}
+
+impl Decoder {
+    /// Decodes the content encodings of a body.
+    pub(crate) fn decode(&mut self, response: &RecordedResponse) -> Result<Bytes, BodyError> {
+        let max_bytes = self.remaining_bytes.min(MAX_DECODED_BYTES);
+        let result = response.decode(max_bytes);
+        let bytes = match &result {
+            Ok(content) => content.len() as u64,
+            Err(BodyError::TooLarge) => max_bytes,
+            Err(_) => 0,
+        };
+        self.remaining_bytes = self.remaining_bytes.saturating_sub(bytes);
+        result
+    }
+}
+
+/// A content that is put together from parts. It does not get larger than what can be decoded
+/// again.
+#[derive(Debug, Default)]
+pub(crate) struct NewContent {
+    bytes: Vec<u8>,
+}
+
+impl NewContent {
+    /// Adds a part.
+    pub(crate) fn push(&mut self, part: &[u8]) -> Result<(), BodyError> {
+        let size = self.bytes.len().saturating_add(part.len());
+        if size as u64 > MAX_DECODED_BYTES {
+            return Err(BodyError::TooLarge);
+        }
+        self.bytes.extend_from_slice(part);
+        Ok(())
+    }
+
+    /// Returns all parts as one content.
+    pub(crate) fn finish(self) -> Vec<u8> {
+        self.bytes
+    }
 }
 
 impl RecordedResponse {
@@ -38,12 +97,19 @@ impl RecordedResponse {
 
     /// Decodes the content encodings of the body.
     pub fn decoded_body(&self) -> Result<Bytes, BodyError> {
+        self.decode(MAX_DECODED_BYTES)
+    }
+
+    fn decode(&self, max_bytes: u64) -> Result<Bytes, BodyError> {
         let mut content = self.body.clone();
         if content.is_empty() {
             return Ok(content);
         }
         for coding in self.codings()?.iter().rev() {
-            content = coding.decode(&content, MAX_DECODED_BYTES)?.into();
+            content = coding.decode(&content, max_bytes)?.into();
+        }
+        if content.len() as u64 > max_bytes {
+            return Err(BodyError::TooLarge);
         }
         Ok(content)
     }
@@ -51,6 +117,9 @@ impl RecordedResponse {
     /// Replaces the body by the encoded form of a content, with the same content encodings and as
     /// much effort as the sender of the old body made. An equal content leaves the body as it is.
     pub fn set_decoded_body(&mut self, content: &[u8]) -> Result<(), BodyError> {
+        if content.len() as u64 > MAX_DECODED_BYTES {
+            return Err(BodyError::TooLarge);
+        }
         let codings = self.codings()?;
         let old_content = self.decoded_body()?;
         if old_content == content {

@@ -1,7 +1,11 @@
 //! Changes of headers and contents of responses.
 
+use memchr::memmem;
+
 use super::editor::Editor;
 use super::{ChangeProblem, Effect, Pattern};
+use crate::BodyError;
+use crate::body::NewContent;
 use crate::validity::{is_header_name, is_header_value};
 
 /// Headers that describe how the body is sent, which would then be wrong.
@@ -51,7 +55,7 @@ impl Editor {
     /// Replaces the contents of responses.
     pub fn replace_body(&mut self, pattern: &Pattern, text: &str) -> Result<Effect, ChangeProblem> {
         let indexes = self.selected(pattern)?;
-        Ok(self.edit_bodies(&indexes, |_, _| Some(text.as_bytes().to_vec())))
+        Ok(self.edit_bodies(&indexes, |_, _| Ok(Some(text.as_bytes().to_vec()))))
     }
 
     /// Replaces a text in the contents of responses.
@@ -66,7 +70,8 @@ impl Editor {
         }
         let indexes = self.selected(pattern)?;
         Ok(self.edit_bodies(&indexes, |_, content| {
-            Some(replaced(content, from.as_bytes(), to.as_bytes()))
+            let replaced = replaced(content, from.as_bytes(), to.as_bytes());
+            replaced.map(Some).map_err(|it| it.to_string())
         }))
     }
 }
@@ -84,17 +89,14 @@ fn header_name(name: &str) -> Result<String, ChangeProblem> {
 }
 
 /// Replaces all occurrences of a text that is not empty.
-pub(super) fn replaced(content: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
-    let mut output = Vec::with_capacity(content.len());
-    let mut at = 0;
-    while at < content.len() {
-        if content[at..].starts_with(from) {
-            output.extend_from_slice(to);
-            at += from.len();
-        } else {
-            output.push(content[at]);
-            at += 1;
-        }
+fn replaced(content: &[u8], from: &[u8], to: &[u8]) -> Result<Vec<u8>, BodyError> {
+    let mut output = NewContent::default();
+    let mut end = 0;
+    for start in memmem::find_iter(content, from) {
+        output.push(&content[end..start])?;
+        output.push(to)?;
+        end = start + from.len();
     }
-    output
+    output.push(&content[end..])?;
+    Ok(output.finish())
 }

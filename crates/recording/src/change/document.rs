@@ -13,7 +13,7 @@ impl Editor {
     ) -> Result<Effect, ChangeProblem> {
         let documents = self.documents(pattern)?;
         let effect = self.edit_bodies(&documents, |_, content| {
-            Some(html::insert_head(content, markup))
+            html::insert_head(content, markup).map_err(|it| it.to_string())
         });
         Ok(self.without_policies(&documents, effect))
     }
@@ -30,7 +30,7 @@ impl Editor {
         let name = attribute_name(name)?;
         let documents = self.documents(pattern)?;
         let effect = self.edit_bodies(&documents, |_, content| {
-            html::set_attribute(content, &selector, &name, value)
+            html::set_attribute(content, &selector, &name, value).map_err(|it| it.to_string())
         });
         // Policies forbid event handlers in attributes.
         Ok(if name.starts_with("on") {
@@ -51,7 +51,7 @@ impl Editor {
         let name = attribute_name(name)?;
         let documents = self.documents(pattern)?;
         Ok(self.edit_bodies(&documents, |_, content| {
-            html::remove_attribute(content, &selector, &name)
+            html::remove_attribute(content, &selector, &name).map_err(|it| it.to_string())
         }))
     }
 }

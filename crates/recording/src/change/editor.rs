@@ -3,7 +3,15 @@
 use std::collections::BTreeSet;
 
 use super::{ChangeProblem, Effect, Pattern};
-use crate::{RecordedExchange, RecordedResponse, Recording};
+use crate::body::Decoder;
+use crate::{MAX_BODY_BYTES, RecordedExchange, RecordedResponse, Recording};
+
+/// The maximum number of notes of a change; pages can cause any number.
+const MAX_NOTES: usize = 100;
+
+/// The result of editing a content: the new one, or `None` if it stays, or the reason why it cannot
+/// be edited.
+pub(super) type Edited = Result<Option<Vec<u8>>, String>;
 
 /// A recording that is being changed.
 pub(super) struct Editor {
@@ -62,35 +70,62 @@ impl Editor {
     }
 
     /// Edits the contents of bodies and counts those for which `edit` returns another content.
-    /// Bodies that are incomplete or cannot be decoded are left as they are.
+    /// Bodies that are incomplete or cannot be decoded or edited are left as they are, and noted.
     pub fn edit_bodies(
         &mut self,
         indexes: &[usize],
-        edit: impl Fn(&RecordedExchange, &[u8]) -> Option<Vec<u8>>,
+        edit: impl Fn(&RecordedExchange, &[u8]) -> Edited,
     ) -> Effect {
         let mut effect = Effect::default();
+        let mut total = self.body_bytes();
+        let mut decoder = Decoder::default();
         for index in indexes {
             let exchange = &mut self.recording.exchanges[*index];
-            match edit_body(exchange, &edit) {
+            let old_bytes = body_bytes(exchange);
+            match edit_body(exchange, &mut decoder, &edit) {
                 Ok(true) => {
                     effect.exchanges += 1;
                     self.edited_urls.insert(exchange.url());
                 }
                 Ok(false) => {}
-                Err(reason) => effect.notes.push(format!(
+                Err(reason) => effect.note(format!(
                     "{} is not changed, since {reason}.",
                     exchange.url()
                 )),
             }
+            total = total - old_bytes + body_bytes(exchange);
+            if total > MAX_BODY_BYTES {
+                // The changed recording is refused anyway, and must not take up more memory.
+                break;
+            }
         }
         effect
     }
+
+    fn body_bytes(&self) -> u64 {
+        self.recording.exchanges.iter().map(body_bytes).sum()
+    }
+}
+
+impl Effect {
+    /// Adds a note, unless there are too many.
+    pub(super) fn note(&mut self, note: String) {
+        if self.notes.len() < MAX_NOTES {
+            self.notes.push(note);
+        }
+    }
+}
+
+fn body_bytes(exchange: &RecordedExchange) -> u64 {
+    let response = exchange.response.as_ref();
+    response.map_or(0, |it| it.body.len() as u64)
 }
 
 /// Edits the content of a body, and returns whether it changed.
 fn edit_body(
     exchange: &mut RecordedExchange,
-    edit: impl Fn(&RecordedExchange, &[u8]) -> Option<Vec<u8>>,
+    decoder: &mut Decoder,
+    edit: impl Fn(&RecordedExchange, &[u8]) -> Edited,
 ) -> Result<bool, String> {
     let Some(response) = &exchange.response else {
         return Ok(false);
@@ -102,8 +137,8 @@ fn edit_body(
     if response.is_cut_off {
         return Err("its body is incomplete".to_owned());
     }
-    let content = response.decoded_body().map_err(|it| it.to_string())?;
-    let new_content = edit(exchange, &content).filter(|it| *it != content);
+    let content = decoder.decode(response).map_err(|it| it.to_string())?;
+    let new_content = edit(exchange, &content)?.filter(|it| *it != content);
     let (Some(new_content), Some(response)) = (new_content, &mut exchange.response) else {
         return Ok(false);
     };

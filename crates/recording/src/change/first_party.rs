@@ -4,6 +4,8 @@
 //! several hosts do not collide. URLs are replaced as texts, in documents, style sheets, scripts
 //! and data, and in headers with URLs.
 
+mod moves;
+
 use std::collections::BTreeSet;
 
 use url::Url;
@@ -13,7 +15,8 @@ use super::pattern::HostsPattern;
 use super::stylesheet::absolute;
 use super::{ChangeProblem, Effect, Pattern};
 use crate::css;
-use crate::{Endpoint, RecordedExchange};
+use crate::{Endpoint, InvalidRecording, RecordedExchange};
+use moves::Moves;
 
 /// Headers whose values contain URLs that the browser requests.
 const URL_HEADERS: [&str; 3] = ["location", "link", "content-location"];
@@ -38,40 +41,33 @@ impl Editor {
         if selected.is_empty() {
             return Ok(Effect::default());
         }
-        let moves = self.moves(&selected, &first);
+        let exchanges = selected.iter().map(|it| &self.recording.exchanges[*it]);
+        let servers: BTreeSet<Endpoint> = exchanges.map(|it| it.endpoint.clone()).collect();
+        let count = servers.len();
+        let moves = Moves::new(servers, &first);
+        let moves = moves.ok_or(InvalidRecording::TooManyEndpoints { count })?;
         let mut effect = self.edit_urls(&moves);
         self.edit_headers(&moves);
-        self.move_exchanges(&selected, &moves, &first);
+        self.move_exchanges(&selected, &first);
         effect.exchanges = selected.len();
         Ok(effect)
     }
 
-    /// Returns the new places of the servers of exchanges.
-    fn moves(&self, selected: &[usize], first: &Endpoint) -> Vec<Move> {
-        let mut moves: Vec<Move> = Vec::new();
-        for index in selected {
-            let endpoint = &self.recording.exchanges[*index].endpoint;
-            if moves.iter().all(|it| it.from != *endpoint) {
-                moves.push(Move::new(endpoint, first));
-            }
-        }
-        moves
-    }
-
     /// Replaces URLs in texts.
-    fn edit_urls(&mut self, moves: &[Move]) -> Effect {
+    fn edit_urls(&mut self, moves: &Moves) -> Effect {
         let exchanges = self.recording.exchanges.iter().enumerate();
         let texts = exchanges.filter(|(_, exchange)| is_text(exchange));
         let texts: Vec<usize> = texts.map(|(index, _)| index).collect();
         let effect = self.edit_bodies(&texts, |exchange, content| {
-            let is_moved = moves.iter().any(|it| it.from == exchange.endpoint);
-            let content = if is_moved && media_type(exchange) == "text/css" {
-                let sheet = Url::parse(&exchange.url()).ok()?;
-                css::replace_urls(content, |url| absolute(&sheet, url))
-            } else {
-                content.to_vec()
+            let is_sheet = media_type(exchange) == "text/css";
+            let sheet = Url::parse(&exchange.url()).ok();
+            let sheet = sheet.filter(|_| is_sheet && moves.has(&exchange.endpoint));
+            let replaced = match sheet {
+                Some(sheet) => css::replace_urls(content, |url| absolute(&sheet, url))
+                    .and_then(|content| moves.replaced(&content)),
+                None => moves.replaced(content),
             };
-            Some(moves.iter().fold(content, |text, it| it.replaced(&text)))
+            replaced.map(Some).map_err(|it| it.to_string())
         });
         let edited = |index: &usize| {
             let exchange = &self.recording.exchanges[*index];
@@ -82,13 +78,13 @@ impl Editor {
     }
 
     /// Replaces URLs in headers of responses.
-    fn edit_headers(&mut self, moves: &[Move]) {
+    fn edit_headers(&mut self, moves: &Moves) {
         let exchanges = self.recording.exchanges.iter_mut();
         for response in exchanges.filter_map(|it| it.response.as_mut()) {
             for (name, value) in &mut response.headers {
-                if URL_HEADERS.contains(&name.as_str()) {
-                    let replace = |text: Vec<u8>, it: &Move| it.replaced(&text);
-                    let replaced = moves.iter().fold(value.clone().into_bytes(), replace);
+                if URL_HEADERS.contains(&name.as_str())
+                    && let Ok(replaced) = moves.replaced(value.as_bytes())
+                {
                     *value = String::from_utf8_lossy(&replaced).into_owned();
                 }
             }
@@ -97,7 +93,7 @@ impl Editor {
 
     /// Moves exchanges. Documents in frames also name resources by a path alone, so that those of
     /// their servers are there without the host in the path, too.
-    fn move_exchanges(&mut self, selected: &[usize], moves: &[Move], first: &Endpoint) {
+    fn move_exchanges(&mut self, selected: &[usize], first: &Endpoint) {
         let exchanges = &self.recording.exchanges;
         let own = exchanges.iter().filter(|it| it.endpoint == *first);
         let own_paths: BTreeSet<&str> = own.map(|it| it.path.as_str()).collect();
@@ -115,11 +111,8 @@ impl Editor {
         let copies: Vec<_> = copies.collect();
         for index in selected {
             let exchange = &mut self.recording.exchanges[*index];
-            let Some(target) = moves.iter().find(|it| it.from == exchange.endpoint) else {
-                continue;
-            };
             let is_edited = self.edited_urls.contains(&exchange.url());
-            exchange.path = format!("{}{}", target.prefix, exchange.path);
+            exchange.path = format!("{}{}", moves::prefix(&exchange.endpoint), exchange.path);
             exchange.endpoint = first.clone();
             for (name, value) in &mut exchange.request_headers {
                 if name == "host" {
@@ -146,72 +139,4 @@ fn is_text(exchange: &RecordedExchange) -> bool {
         || ["javascript", "json", "xml"]
             .iter()
             .any(|part| media_type.contains(part))
-}
-
-/// A server and the place to which its resources are moved.
-struct Move {
-    from: Endpoint,
-    /// The beginning of the new paths.
-    prefix: String,
-    scheme: &'static str,
-    authority: String,
-}
-
-impl Move {
-    fn new(from: &Endpoint, first: &Endpoint) -> Self {
-        // Colons are not allowed in the first part of a relative path.
-        let name = from.authority().replace(':', "-").replace(['[', ']'], "");
-        Self {
-            from: from.clone(),
-            prefix: format!("/{name}"),
-            scheme: first.scheme(),
-            authority: first.authority(),
-        }
-    }
-
-    /// Replaces the URLs of the server in a text, also those without a scheme, and those in JSON
-    /// with escaped slashes.
-    fn replaced(&self, text: &[u8]) -> Vec<u8> {
-        let old_authority = self.from.authority();
-        let mut output = text.to_vec();
-        for slash in ["/", "\\/"] {
-            let old = format!("{slash}{slash}{old_authority}");
-            let path = self.prefix.replace('/', slash);
-            let new = format!("{slash}{slash}{}{path}", self.authority);
-            output = self.replaced_form(&output, old.as_bytes(), new.as_bytes());
-        }
-        output
-    }
-
-    fn replaced_form(&self, text: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
-        let mut output = Vec::with_capacity(text.len());
-        let mut at = 0;
-        while at < text.len() {
-            let rest = &text[at..];
-            if rest.starts_with(old) && ends_host(rest.get(old.len()).copied()) {
-                let own_scheme = format!("{}:", self.from.scheme());
-                let has_scheme = output.ends_with(b":");
-                if output.ends_with(own_scheme.as_bytes()) {
-                    output.truncate(output.len() - own_scheme.len());
-                    output.extend_from_slice(format!("{}:", self.scheme).as_bytes());
-                } else if has_scheme {
-                    // Another scheme means another server.
-                    output.push(text[at]);
-                    at += 1;
-                    continue;
-                }
-                output.extend_from_slice(new);
-                at += old.len();
-            } else {
-                output.push(text[at]);
-                at += 1;
-            }
-        }
-        output
-    }
-}
-
-/// Returns whether a character is not part of a host.
-fn ends_host(c: Option<u8>) -> bool {
-    c.is_none_or(|c| !c.is_ascii_alphanumeric() && !b".-_:@".contains(&c))
 }

@@ -14,8 +14,11 @@ impl Editor {
         };
         Ok(self.edit_bodies(&indexes, |exchange, content| {
             let response = exchange.response.as_ref();
-            let kind = response.map(RecordedResponse::media_type)?;
-            let text = std::str::from_utf8(content).ok()?;
+            let kind = response.map(RecordedResponse::media_type);
+            let kind = kind.unwrap_or_default();
+            let Ok(text) = std::str::from_utf8(content) else {
+                return Ok(None);
+            };
             let minified = if kind == "text/css" {
                 minified_sheet(text)
             } else if kind.ends_with("javascript") || kind.ends_with("ecmascript") {
@@ -24,7 +27,7 @@ impl Editor {
                 None
             };
             let minified = minified.filter(|it| it.len() < content.len());
-            minified.map(String::into_bytes)
+            Ok(minified.map(String::into_bytes))
         }))
     }
 }

@@ -7,6 +7,7 @@
 //! them: what it blocked is not in the recording anyway. Scripts and style sheets that are edited
 //! lose the `integrity` attributes with which documents name them.
 
+mod blocking;
 mod bodies;
 mod compression;
 mod document;

@@ -75,7 +75,7 @@ impl Pattern {
 }
 
 /// Returns whether the parts of a pattern between asterisks occur in a URL in this order.
-fn has_parts(url: &str, pattern: &str) -> bool {
+pub(super) fn has_parts(url: &str, pattern: &str) -> bool {
     let mut rest = Some(url);
     for part in pattern.split('*') {
         rest = rest.and_then(|text| Some(&text[text.find(part)? + part.len()..]));

@@ -17,7 +17,7 @@ impl Editor {
         for index in documents {
             let exchange = &mut self.recording.exchanges[*index];
             if remove_policy(exchange) {
-                effect.notes.push(format!(
+                effect.note(format!(
                     "The content security policy of {} is not applied.",
                     exchange.url()
                 ));
@@ -36,12 +36,11 @@ fn remove_policy(exchange: &mut RecordedExchange) -> bool {
     let Ok(content) = response.decoded_body() else {
         return in_headers;
     };
-    let edits: Vec<Edit> = html::tags(&content).iter().filter_map(reduced).collect();
-    let in_markup = !edits.is_empty()
-        && response
-            .set_decoded_body(&html::apply(&content, &edits))
-            .is_ok();
-    in_headers || in_markup
+    let edits = html::tags(&content).filter_map(|tag| reduced(&tag));
+    let Ok(Some(content)) = html::apply(&content, edits) else {
+        return in_headers;
+    };
+    response.set_decoded_body(&content).is_ok() || in_headers
 }
 
 /// Reduces the policies in headers to the kept directives, and returns whether that changed them.

@@ -443,6 +443,55 @@ fn a_change_that_exceeds_the_limits_is_refused() {
     assert!(message.contains("it has 20002 exchanges"), "{message}");
 }
 
+#[test]
+fn a_content_does_not_grow_beyond_what_can_be_decoded() {
+    let recording = page(&"a".repeat(10_000), &[]);
+    let long = "b".repeat(10_000);
+    let value = json!({"type": "replaceText", "pattern": "*", "from": "a", "to": long});
+    let message = error(&recording, value);
+    assert!(
+        message.contains("has more than 67108864 bytes"),
+        "{message}"
+    );
+    let link = "<link rel=stylesheet href=/a.css>";
+    let sheet = format!("/*{}*/", "a".repeat(1 << 20));
+    let resources = [("https://first.test/a.css", "text/css", sheet.as_str())];
+    let recording = page(&link.repeat(100), &resources);
+    let value = json!({"type": "inlineStylesheet", "pattern": "*"});
+    let message = error(&recording, value);
+    assert!(
+        message.contains("has more than 67108864 bytes"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_change_stops_when_the_recording_is_too_large() {
+    let resource = exchange("https://a.test/", "text/plain", "a");
+    let recording = recording_of(vec![resource; 1000]);
+    let text = "b".repeat(1 << 20);
+    let value = json!({"type": "replaceBody", "pattern": "*", "text": text});
+    let message = error(&recording, value);
+    assert!(message.contains("its bodies have more than"), "{message}");
+}
+
+#[test]
+fn the_notes_of_a_change_are_limited() {
+    let mut resource = exchange("https://a.test/", "text/plain", "a");
+    resource.response.as_mut().unwrap().is_cut_off = true;
+    let mut exchanges = vec![resource; 1000];
+    exchanges.push(exchange("https://a.test/", "text/plain", "a"));
+    let recording = recording_of(exchanges);
+    let value = json!({"type": "replaceBody", "pattern": "*", "text": "b"});
+    assert_eq!(changed(&recording, value).effects[0].notes.len(), 100);
+}
+
+#[test]
+fn a_pattern_of_a_host_needs_a_name() {
+    let value = json!({"type": "blackhole", "host": "*."});
+    assert!(error(&recording(), value).contains("affects nothing"));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 

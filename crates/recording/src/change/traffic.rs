@@ -48,14 +48,12 @@ impl Editor {
         }
         self.list_endpoints(host);
         let mut silent: BTreeSet<Endpoint> = BTreeSet::new();
-        self.change_endpoints(host, |recorded| {
-            let is_changed = recorded.result != ConnectResult::Silent;
-            if is_changed {
+        for recorded in self.endpoints_of(Some(host)) {
+            if recorded.result != ConnectResult::Silent {
                 recorded.result = ConnectResult::Silent;
                 silent.insert(recorded.endpoint.clone());
             }
-            is_changed
-        });
+        }
         let exchanges = self.recording.exchanges.iter();
         let exchanges = exchanges.filter(|it| silent.contains(&it.endpoint));
         Ok(Effect {
@@ -112,47 +110,35 @@ impl Editor {
         new_protocol: Protocol,
     ) -> Result<Effect, ChangeProblem> {
         let mut changed: BTreeSet<Endpoint> = BTreeSet::new();
-        let mut notes = Vec::new();
-        self.change_endpoints(host.unwrap_or("*."), |recorded| {
+        let mut effect = Effect::default();
+        for recorded in self.endpoints_of(host) {
             let ConnectResult::Connected { protocol, .. } = &mut recorded.result else {
-                return false;
+                continue;
             };
             if *protocol == new_protocol {
-                return false;
+                continue;
             }
             if new_protocol == Protocol::Http2 && !recorded.endpoint.is_secure {
-                notes.push(format!(
+                effect.note(format!(
                     "{} keeps HTTP/1.1, since browsers use HTTP/2 only with TLS.",
                     recorded.endpoint
                 ));
-                return false;
+                continue;
             }
             *protocol = new_protocol;
             changed.insert(recorded.endpoint.clone());
-            true
-        });
+        }
         let exchanges = self.recording.exchanges.iter();
         let exchanges = exchanges.filter(|it| changed.contains(&it.endpoint));
-        Ok(Effect {
-            exchanges: exchanges.count(),
-            endpoints: changed.len(),
-            notes,
-        })
+        effect.exchanges = exchanges.count();
+        effect.endpoints = changed.len();
+        Ok(effect)
     }
 
-    /// Changes servers by their host and counts those for which `change` returns true. The host
-    /// `*.` stands for all.
-    fn change_endpoints(
-        &mut self,
-        host: &str,
-        mut change: impl FnMut(&mut RecordedEndpoint) -> bool,
-    ) -> usize {
+    /// Returns the servers of a host, or all.
+    fn endpoints_of(&mut self, host: Option<&str>) -> impl Iterator<Item = &mut RecordedEndpoint> {
         let endpoints = self.recording.endpoints.iter_mut();
-        let endpoints =
-            endpoints.filter(|it| host == "*." || host_matches(host, &it.endpoint.host));
         endpoints
-            .map(&mut change)
-            .filter(|changed| *changed)
-            .count()
+            .filter(move |it| host.is_none_or(|pattern| host_matches(pattern, &it.endpoint.host)))
     }
 }

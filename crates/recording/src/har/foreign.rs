@@ -50,7 +50,14 @@ impl<'a> ForeignLog<'a> {
         }
         exchanges.sort_by(|a, b| a.started_ms.total_cmp(&b.started_ms));
         let first = exchanges.first().ok_or(HarError::NoRequests)?;
-        let title = self.title.filter(|it| Endpoint::split_url(it).is_some());
+        // A title that is a URL may also be that of another page.
+        let title = self.title.filter(|it| {
+            let address = Endpoint::split_url(it);
+            exchanges.iter().any(|exchange| {
+                let own_address = (exchange.endpoint.clone(), exchange.path.clone());
+                Some(own_address) == address
+            })
+        });
         let is_document = |it: &&RecordedExchange| it.is_document();
         let document = exchanges.iter().find(is_document).unwrap_or(first);
         let url = title.map_or_else(|| document.url(), str::to_owned);

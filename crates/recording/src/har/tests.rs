@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::testing::{headers, recording, recordings};
+use crate::testing::{exchange, headers, recording, recording_of, recordings};
 use crate::{ConnectResult, Protocol, RecordedResponse, Recording};
 
 /// Returns an entry as the Network panel of Chrome writes it.
@@ -123,6 +123,36 @@ fn a_file_of_chrome_is_read() {
         ]
     );
     assert_eq!(recording.main_document(), Some(1));
+}
+
+#[test]
+fn a_title_that_is_not_a_request_of_the_file_is_not_the_visited_url() {
+    let page = entry("https://other.test/", "text/html", "<p>");
+    let recording = Recording::from_har(&har(vec![page])).unwrap();
+    assert_eq!(recording.url, "https://other.test/");
+}
+
+#[test]
+fn a_size_that_is_too_large_to_be_true_does_no_harm() {
+    let mut page = entry("https://first.test/", "text/html", "<p>text</p>");
+    page["response"]["bodySize"] = 1e300.into();
+    let encoding = json!({"name": "content-encoding", "value": "gzip"});
+    page["response"]["headers"] = json!([encoding]);
+    assert_eq!(response(page).decoded_body().unwrap(), "<p>text</p>");
+}
+
+#[test]
+fn contents_that_are_too_large_together_are_written_as_they_were_transferred() {
+    let mut bomb = exchange("https://a.test/", "text/plain", "");
+    let response = bomb.response.as_mut().unwrap();
+    response.set_header("content-encoding", "gzip");
+    response.set_decoded_body(&vec![b'a'; 60 << 20]).unwrap();
+    let recording = recording_of(vec![bomb; 6]);
+    let har = recording.to_har();
+    let entries = har["log"]["entries"].as_array().unwrap();
+    let contents = entries.iter().map(|it| &it["response"]["content"]["text"]);
+    assert_eq!(contents.filter(|it| it.is_string()).count(), 4);
+    assert_eq!(Recording::from_har(&har).unwrap(), recording);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Writes recordings as HAR.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -8,7 +8,10 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::{EntryExtra, RecordingExtra, ResponseExtra};
-use crate::{ConnectResult, Header, Protocol, RecordedExchange, RecordedResponse, Recording};
+use crate::body::Decoder;
+use crate::{
+    ConnectResult, Endpoint, Header, Protocol, RecordedExchange, RecordedResponse, Recording,
+};
 
 const PAGE: &str = "page_1";
 
@@ -16,10 +19,13 @@ impl Recording {
     /// Converts the recording to HAR 1.2. Secrets stay in it: redact it first.
     pub fn to_har(&self) -> Value {
         let mut connected = BTreeSet::new();
+        let mut decoder = Decoder::default();
+        let connections = self.endpoints.iter().rev();
+        let connections = connections.map(|it| (&it.endpoint, &it.result)).collect();
         let entries = self.exchanges.iter().map(|exchange| {
             // Later requests to the server may have used the same connection.
             let is_first = connected.insert(&exchange.endpoint);
-            self.entry(exchange, is_first)
+            self.entry(exchange, is_first, &connections, &mut decoder)
         });
         let entries: Vec<Value> = entries.collect();
         let extra = RecordingExtra {
@@ -41,12 +47,14 @@ impl Recording {
         }})
     }
 
-    fn entry(&self, exchange: &RecordedExchange, is_first: bool) -> Value {
-        let connection = self
-            .endpoints
-            .iter()
-            .find(|it| it.endpoint == exchange.endpoint);
-        let connection = connection.map(|it| &it.result);
+    fn entry(
+        &self,
+        exchange: &RecordedExchange,
+        is_first: bool,
+        connections: &BTreeMap<&Endpoint, &ConnectResult>,
+        decoder: &mut Decoder,
+    ) -> Value {
+        let connection = connections.get(&exchange.endpoint).copied();
         let version = match connection {
             Some(ConnectResult::Connected {
                 protocol: Protocol::Http2,
@@ -61,6 +69,8 @@ impl Recording {
             _ => (-1.0, -1.0),
         };
         let response = exchange.response.as_ref();
+        // Without the decoded content, the file has the body as it was transferred.
+        let content = response.and_then(|it| decoder.decode(it).ok());
         let wait_ms = response.map_or(0.0, |it| it.wait_ms);
         let last_chunk = response.and_then(|it| it.chunks.last());
         let receive_ms = last_chunk.map_or(0.0, |it| it.after_ms);
@@ -78,7 +88,9 @@ impl Recording {
                 "headersSize": -1,
                 "bodySize": exchange.request_bytes,
             },
-            "response": response.map_or_else(no_response, |it| written_response(it, version)),
+            "response": response.map_or_else(no_response, |it| {
+                written_response(it, content.as_deref(), version)
+            }),
             "cache": {},
             "timings": {
                 "blocked": -1,
@@ -95,7 +107,7 @@ impl Recording {
                 started_ms: exchange.started_ms,
                 request_bytes: exchange.request_bytes,
                 handling: exchange.handling,
-                response: response.map(response_extra),
+                response: response.map(|it| response_extra(it, content.as_deref())),
             },
         })
     }
@@ -139,24 +151,24 @@ fn no_response() -> Value {
     })
 }
 
-fn written_response(response: &RecordedResponse, version: &str) -> Value {
+fn written_response(response: &RecordedResponse, content: Option<&[u8]>, version: &str) -> Value {
     json!({
         "status": response.status,
         "statusText": "",
         "httpVersion": version,
         "cookies": [],
         "headers": headers(&response.headers),
-        "content": content(response),
+        "content": written_content(response, content),
         "redirectURL": response.header("location").unwrap_or_default(),
         "headersSize": -1,
         "bodySize": response.body.len(),
     })
 }
 
-/// Returns the decoded content, as text if it is some.
-fn content(response: &RecordedResponse) -> Value {
+/// Writes the decoded content, as text if it is some.
+fn written_content(response: &RecordedResponse, content: Option<&[u8]>) -> Value {
     let mime_type = response.header("content-type").unwrap_or("x-unknown");
-    let Ok(content) = response.decoded_body() else {
+    let Some(content) = content else {
         return json!({"size": 0, "mimeType": mime_type});
     };
     let compression = content.len() as i64 - response.body.len() as i64;
@@ -165,20 +177,18 @@ fn content(response: &RecordedResponse) -> Value {
         "mimeType": mime_type,
         "compression": compression,
     });
-    match std::str::from_utf8(&content) {
+    match std::str::from_utf8(content) {
         Ok(text) => value["text"] = text.into(),
         Err(_) => {
-            value["text"] = STANDARD.encode(&content).into();
+            value["text"] = STANDARD.encode(content).into();
             value["encoding"] = "base64".into();
         }
     }
     value
 }
 
-fn response_extra(response: &RecordedResponse) -> ResponseExtra {
-    let is_content = response
-        .decoded_body()
-        .is_ok_and(|content| content == response.body);
+fn response_extra(response: &RecordedResponse, content: Option<&[u8]>) -> ResponseExtra {
+    let is_content = content.is_some_and(|content| content == response.body);
     ResponseExtra {
         wait_ms: response.wait_ms,
         chunks: response.chunks.clone(),

@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use super::scanner::{Tag, tags};
 use super::selector::Selector;
+use crate::BodyError;
+use crate::body::NewContent;
 
 /// The number of bytes in which browsers look for the character encoding (HTML Standard, 13.2.3.2).
 const ENCODING_BYTES: usize = 1024;
@@ -15,17 +17,24 @@ pub(crate) struct Edit {
     pub text: String,
 }
 
-/// Applies edits that do not overlap and are in their order.
-pub(crate) fn apply(html: &[u8], edits: &[Edit]) -> Vec<u8> {
-    let mut output = Vec::with_capacity(html.len());
+/// Applies edits that do not overlap and are in their order. Returns `None` if there are none.
+pub(crate) fn apply(
+    html: &[u8],
+    edits: impl IntoIterator<Item = Edit>,
+) -> Result<Option<Vec<u8>>, BodyError> {
+    let mut edits = edits.into_iter().peekable();
+    if edits.peek().is_none() {
+        return Ok(None);
+    }
+    let mut output = NewContent::default();
     let mut at = 0;
     for edit in edits {
-        output.extend_from_slice(&html[at..edit.span.start]);
-        output.extend_from_slice(edit.text.as_bytes());
+        output.push(&html[at..edit.span.start])?;
+        output.push(edit.text.as_bytes())?;
         at = edit.span.end;
     }
-    output.extend_from_slice(&html[at..]);
-    output
+    output.push(&html[at..])?;
+    Ok(Some(output.finish()))
 }
 
 /// Sets an attribute of all elements that a selector matches. Returns `None` if nothing changes.
@@ -34,7 +43,7 @@ pub(crate) fn set_attribute(
     selector: &Selector,
     name: &str,
     value: &str,
-) -> Option<Vec<u8>> {
+) -> Result<Option<Vec<u8>>, BodyError> {
     let escaped = value.replace('&', "&amp;").replace('"', "&quot;");
     let text = if value.is_empty() {
         name.to_owned()
@@ -55,7 +64,11 @@ pub(crate) fn set_attribute(
 }
 
 /// Removes an attribute of all elements that a selector matches. Returns `None` if nothing changes.
-pub(crate) fn remove_attribute(html: &[u8], selector: &Selector, name: &str) -> Option<Vec<u8>> {
+pub(crate) fn remove_attribute(
+    html: &[u8],
+    selector: &Selector,
+    name: &str,
+) -> Result<Option<Vec<u8>>, BodyError> {
     edit_tags(html, selector, |tag| {
         let attribute = tag.attribute(name)?;
         Some(Edit {
@@ -69,29 +82,27 @@ fn edit_tags(
     html: &[u8],
     selector: &Selector,
     edit: impl Fn(&Tag) -> Option<Edit>,
-) -> Option<Vec<u8>> {
-    let edits: Vec<Edit> = selector.select(html).iter().filter_map(edit).collect();
-    (!edits.is_empty()).then(|| apply(html, &edits))
+) -> Result<Option<Vec<u8>>, BodyError> {
+    apply(html, selector.select(html).filter_map(|tag| edit(&tag)))
 }
 
 /// Inserts markup at the beginning of the head, so that browsers see it before anything else. It
 /// comes after the element with the character encoding if that is the first.
-pub(crate) fn insert_head(html: &[u8], markup: &str) -> Vec<u8> {
-    let at = head_start(html, &tags(html));
+pub(crate) fn insert_head(html: &[u8], markup: &str) -> Result<Option<Vec<u8>>, BodyError> {
+    let at = head_start(html);
     let edit = Edit {
         span: at..at,
         text: markup.to_owned(),
     };
-    apply(html, &[edit])
+    apply(html, [edit])
 }
 
-fn head_start(html: &[u8], tags: &[Tag]) -> usize {
-    let is_start = |tag: &&Tag, name: &str| !tag.is_end && tag.name == name;
+fn head_start(html: &[u8]) -> usize {
+    let start_tag = |name: &str| tags(html).find(|tag| !tag.is_end && tag.name == name);
     // The tags of head and html may be left out.
-    let head = tags.iter().find(|tag| is_start(tag, "head"));
-    let parent = head.or_else(|| tags.iter().find(|tag| is_start(tag, "html")));
+    let parent = start_tag("head").or_else(|| start_tag("html"));
     let start = parent.map_or_else(|| after_doctype(html), |tag| tag.span.end);
-    let mut following = tags.iter().filter(|tag| tag.span.start >= start);
+    let mut following = tags(html).filter(|tag| tag.span.start >= start);
     let encoding = following
         .find(|tag| tag.name != "head")
         .filter(|tag| tag.name == "meta" && tag.attribute("charset").is_some())
@@ -101,8 +112,10 @@ fn head_start(html: &[u8], tags: &[Tag]) -> usize {
 
 /// Returns the position after the document type, without which browsers use another layout.
 fn after_doctype(html: &[u8]) -> usize {
-    let text = String::from_utf8_lossy(&html[..html.len().min(ENCODING_BYTES)]);
-    let start = text.to_ascii_lowercase().find("<!doctype");
+    const DOCTYPE: &[u8] = b"<!doctype";
+    let beginning = &html[..html.len().min(ENCODING_BYTES)];
+    let mut windows = beginning.windows(DOCTYPE.len());
+    let start = windows.position(|window| window.eq_ignore_ascii_case(DOCTYPE));
     let end = start.and_then(|start| {
         let position = html[start..].iter().position(|c| *c == b'>')?;
         Some(start + position + 1)
@@ -119,8 +132,10 @@ fn after_doctype(html: &[u8]) -> usize {
 mod tests {
     use super::*;
 
-    fn edited(result: Option<Vec<u8>>) -> String {
-        String::from_utf8(result.unwrap()).unwrap()
+    type Edited = Result<Option<Vec<u8>>, BodyError>;
+
+    fn edited(result: Edited) -> String {
+        String::from_utf8(result.unwrap().unwrap()).unwrap()
     }
 
     #[test]
@@ -139,8 +154,8 @@ mod tests {
             assert_eq!(edited(result), expected);
         }
         let same = set_attribute(b"<img loading=lazy>", &img, "loading", "lazy");
-        assert_eq!(same, None);
-        assert_eq!(set_attribute(b"<p>", &img, "loading", "lazy"), None);
+        assert_eq!(same, Ok(None));
+        assert_eq!(set_attribute(b"<p>", &img, "loading", "lazy"), Ok(None));
     }
 
     #[test]
@@ -160,7 +175,7 @@ mod tests {
         let img = Selector::parse("img").unwrap();
         let result = remove_attribute(b"<img a loading = 'lazy' b>", &img, "loading");
         assert_eq!(edited(result), "<img a  b>");
-        assert_eq!(remove_attribute(b"<img a>", &img, "loading"), None);
+        assert_eq!(remove_attribute(b"<img a>", &img, "loading"), Ok(None));
     }
 
     #[test]
@@ -181,8 +196,22 @@ mod tests {
             ),
             ("<!-- <head> --><head>", "<!-- <head> --><head>X"),
         ] {
-            let result = insert_head(html.as_bytes(), "X");
-            assert_eq!(String::from_utf8(result).unwrap(), expected);
+            assert_eq!(edited(insert_head(html.as_bytes(), "X")), expected);
         }
+    }
+
+    #[test]
+    fn bytes_before_the_document_type_need_not_be_utf8() {
+        let html = [&[0xff; 20][..], b"<!DOCTYPE html><p>"].concat();
+        let expected = [&[0xff; 20][..], b"<!DOCTYPE html>X<p>"].concat();
+        assert_eq!(insert_head(&html, "X"), Ok(Some(expected)));
+    }
+
+    #[test]
+    fn a_document_does_not_grow_beyond_what_can_be_decoded() {
+        let html = "<i>".repeat(1000);
+        let selector = Selector::parse("i").unwrap();
+        let result = set_attribute(html.as_bytes(), &selector, "a", &"b".repeat(100_000));
+        assert_eq!(result, Err(BodyError::TooLarge));
     }
 }

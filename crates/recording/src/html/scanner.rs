@@ -1,6 +1,9 @@
 //! Finds tags as the tokenizer of the HTML Standard does (13.2.5), but without a tree.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
+
+use memchr::memmem;
 
 /// Elements whose content is text. Browsers that run scripts read `noscript` in this way, too.
 const TEXT_ELEMENTS: [&str; 9] = [
@@ -43,47 +46,47 @@ pub(crate) struct Attribute {
     pub span: Range<usize>,
 }
 
-/// Returns all tags of a document. Tags in comments and scripts are none.
-pub(crate) fn tags(html: &[u8]) -> Vec<Tag> {
-    let mut tags = Vec::new();
+/// Returns all tags of a document, one after the other: a document may have millions. Tags in
+/// comments and scripts are none.
+pub(crate) fn tags(html: &[u8]) -> impl Iterator<Item = Tag> {
     let mut at = 0;
-    while let Some(start) = find(html, at, b"<") {
+    std::iter::from_fn(move || {
+        let (tag, end) = next_tag(html, at)?;
+        at = end;
+        Some(tag)
+    })
+}
+
+/// Returns the first tag at or after a position, and the position after it. After the tag of an
+/// element whose content is text, that is the position of its end tag.
+fn next_tag(html: &[u8], from: usize) -> Option<(Tag, usize)> {
+    let mut at = from;
+    loop {
+        let start = position(html, at, |c| c == b'<')?;
         at = match html.get(start + 1..) {
             Some([b'!', b'-', b'-', ..]) => comment_end(html, start),
-            Some([b'!' | b'?', ..]) => end_after(html, start, b">"),
             Some([b'/', c, ..]) if c.is_ascii_alphabetic() => {
-                let Some(tag) = parse_tag(html, start) else {
-                    break;
-                };
+                let tag = parse_tag(html, start)?;
                 let end = tag.span.end;
-                tags.push(tag);
-                end
+                return Some((tag, end));
             }
-            Some([b'/', ..]) => end_after(html, start, b">"),
+            Some([b'!' | b'?' | b'/', ..]) => {
+                position(html, start, |c| c == b'>').map_or(html.len(), |end| end + 1)
+            }
             Some([c, ..]) if c.is_ascii_alphabetic() => {
-                let Some(tag) = parse_tag(html, start) else {
-                    break;
-                };
+                let tag = parse_tag(html, start)?;
                 let end = text_end(html, &tag);
-                tags.push(tag);
-                end
+                return Some((tag, end));
             }
             _ => start + 1,
         };
     }
-    tags
 }
 
 /// Returns the position of a text at or after a position.
 fn find(html: &[u8], from: usize, text: &[u8]) -> Option<usize> {
-    let rest = html.get(from..)?;
-    let position = rest.windows(text.len()).position(|window| window == text);
-    position.map(|position| from + position)
-}
-
-/// Returns the position after a text, or the end of the document.
-fn end_after(html: &[u8], from: usize, text: &[u8]) -> usize {
-    find(html, from, text).map_or(html.len(), |position| position + text.len())
+    let position = memmem::find(html.get(from..)?, text)?;
+    Some(from + position)
 }
 
 /// Returns the end of a comment, which `<!-->` and `<!--->` end as well.
@@ -94,8 +97,15 @@ fn comment_end(html: &[u8], start: usize) -> usize {
             return content + short.len();
         }
     }
-    let ends = [&b"-->"[..], b"--!>"].map(|end| end_after(html, content, end));
-    ends[0].min(ends[1])
+    let mut at = content;
+    while let Some(hyphens) = find(html, at, b"--") {
+        match html[hyphens + 2..] {
+            [b'>', ..] => return hyphens + 3,
+            [b'!', b'>', ..] => return hyphens + 4,
+            _ => at = hyphens + 1,
+        }
+    }
+    html.len()
 }
 
 /// Returns the position after a start tag, or the position of the end tag if its content is text.
@@ -135,6 +145,7 @@ fn parse_tag(html: &[u8], start: usize) -> Option<Tag> {
     let name_start = start + 1 + usize::from(is_end);
     let name_end = position(html, name_start, ends_name)?;
     let mut attributes: Vec<Attribute> = Vec::new();
+    let mut names = BTreeSet::new();
     let mut at = name_end;
     loop {
         at = position(html, at, |c| !is_blank(c) && c != b'/')?;
@@ -150,7 +161,7 @@ fn parse_tag(html: &[u8], start: usize) -> Option<Tag> {
         let attribute = parse_attribute(html, at)?;
         at = attribute.span.end;
         // The first of several attributes of the same name counts.
-        if attributes.iter().all(|it| it.name != attribute.name) {
+        if names.insert(attribute.name.clone()) {
             attributes.push(attribute);
         }
     }
@@ -199,22 +210,28 @@ fn lower_case(name: &[u8]) -> String {
 
 /// Resolves the character references that attributes with URLs contain in practice.
 fn resolved(value: &str) -> String {
-    if !value.contains('&') {
-        return value.to_owned();
-    }
     let references = [
-        ("&quot;", "\""),
-        ("&#34;", "\""),
-        ("&#39;", "'"),
-        ("&#x27;", "'"),
-        ("&#x2F;", "/"),
-        ("&lt;", "<"),
-        ("&gt;", ">"),
-        ("&#38;", "&"),
-        ("&amp;", "&"),
+        ("&quot;", '"'),
+        ("&#34;", '"'),
+        ("&#39;", '\''),
+        ("&#x27;", '\''),
+        ("&#x2F;", '/'),
+        ("&lt;", '<'),
+        ("&gt;", '>'),
+        ("&#38;", '&'),
+        ("&amp;", '&'),
     ];
-    let replace = |text: String, (from, to): &(&str, &str)| text.replace(from, to);
-    references.iter().fold(value.to_owned(), replace)
+    let mut output = String::with_capacity(value.len());
+    let mut rest = value;
+    while let Some(start) = rest.find('&') {
+        output.push_str(&rest[..start]);
+        rest = &rest[start..];
+        let reference = references.iter().find(|(name, _)| rest.starts_with(name));
+        let (length, c) = reference.map_or((1, '&'), |(name, c)| (name.len(), *c));
+        output.push(c);
+        rest = &rest[length..];
+    }
+    output + rest
 }
 
 #[cfg(test)]
@@ -231,7 +248,7 @@ mod tests {
             let attributes = attributes.map(|it| format!(" {}={}", it.name, it.value));
             format!("{slash}{}{}", tag.name, attributes.collect::<String>())
         };
-        tags(html.as_bytes()).iter().map(to_text).collect()
+        tags(html.as_bytes()).map(|tag| to_text(&tag)).collect()
     }
 
     #[test]
@@ -250,6 +267,7 @@ mod tests {
             ("<a b=1 b=2>", "a b=1"),
             ("</p >", "/p"),
             ("<a href='?b=1&amp;c=2'>", "a href=?b=1&c=2"),
+            ("<a href='&#38;lt;&x'>", "a href=&lt;&x"),
             ("<x-y a/b>", "x-y a= b="),
         ] {
             assert_eq!(listed(html), [expected], "{html}");
@@ -277,6 +295,17 @@ mod tests {
         assert_eq!(listed(script), ["script", "/script", "i"]);
         assert_eq!(listed("<title><p></title><b>"), ["title", "/title", "b"]);
         assert_eq!(listed("<style><p>"), ["style"]);
+    }
+
+    /// This would take minutes if the time were quadratic.
+    #[test]
+    fn many_comments_and_attributes_are_read_in_one_pass() {
+        let html = "<!---->".repeat(500_000) + "<p>";
+        assert_eq!(listed(&html), ["p"]);
+        let names: String = (0..200_000).map(|number| format!(" a{number}")).collect();
+        let html = format!("<p{names}>");
+        let tag = tags(html.as_bytes()).next().unwrap();
+        assert_eq!(tag.attributes.len(), 200_000);
     }
 
     proptest! {

@@ -10,10 +10,10 @@ mod parser;
 use super::scanner::{Tag, tags};
 use open_elements::{Node, OpenElements};
 
-/// A selector list.
+/// A selector list: the steps of all alternatives, one alternative after the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Selector {
-    alternatives: Vec<Complex>,
+    steps: Vec<Step>,
 }
 
 /// The reason why a selector cannot be used.
@@ -24,18 +24,22 @@ pub struct SelectorError {
     pub reason: String,
 }
 
-/// Compound selectors with combinators between them.
+/// The selector of an element or of one of its ancestors. The outermost one comes first.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Complex {
-    /// The selector of the element itself.
-    subject: Compound,
-    /// The selectors of its ancestors, from the nearest to the farthest.
-    ancestors: Vec<(Combinator, Compound)>,
+struct Step {
+    place: Place,
+    compound: Compound,
+    /// True for the last step of an alternative, which selects the element itself.
+    is_subject: bool,
 }
 
+/// The place of an element of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Combinator {
+enum Place {
+    Anywhere,
+    /// Within an element of the step before.
     Descendant,
+    /// Directly within an element of the step before.
     Child,
 }
 
@@ -82,49 +86,40 @@ impl Selector {
         })
     }
 
-    /// Returns the start tags of the elements that match.
-    pub fn select(&self, html: &[u8]) -> Vec<Tag> {
+    /// Returns the start tags of the elements that match, in their order.
+    pub fn select<'a>(&'a self, html: &'a [u8]) -> impl Iterator<Item = Tag> + 'a {
         let mut open = OpenElements::default();
-        let mut selected = Vec::new();
-        for tag in tags(html) {
+        tags(html).filter_map(move |tag| {
             if tag.is_end {
                 open.end(&tag.name);
-                continue;
+                return None;
             }
-            let node = open.begin(tag);
-            let is_match = |complex: &Complex| complex.matches(&node, open.ancestors());
-            if self.alternatives.iter().any(is_match) {
-                selected.push(node.tag.clone());
-            }
+            let mut node = open.begin(tag);
+            self.match_steps(&mut node, open.parent());
+            let mut matches = self.steps.iter().zip(&node.is_match);
+            let is_selected = matches.any(|(step, is_match)| step.is_subject && *is_match);
+            let selected = is_selected.then(|| node.tag.clone());
             open.push(node);
+            selected
+        })
+    }
+
+    /// Determines which steps an element matches, from those that its parent and the ancestors of
+    /// that match. The time does not depend on the depth of the document.
+    fn match_steps(&self, node: &mut Node, parent: Option<&Node>) {
+        for (index, step) in self.steps.iter().enumerate() {
+            let before = index.saturating_sub(1);
+            let is_in_place = match step.place {
+                Place::Anywhere => true,
+                Place::Descendant => parent.is_some_and(|it| it.is_within_match[before]),
+                Place::Child => parent.is_some_and(|it| it.is_match[before]),
+            };
+            let is_match = is_in_place && step.compound.matches(node);
+            let is_within_match = parent.is_some_and(|it| it.is_within_match[index]);
+            node.is_match.push(is_match);
+            node.is_within_match.push(is_match || is_within_match);
         }
-        selected
     }
-}
-
-impl Complex {
-    fn matches(&self, node: &Node, ancestors: &[Node]) -> bool {
-        self.subject.matches(node) && matches_ancestors(&self.ancestors, ancestors)
-    }
-}
-
-/// Returns whether ancestors, of which the last is the nearest, match selectors, of which the first
-/// is the nearest. All ways to match are followed at once, since there are too many to try each.
-fn matches_ancestors(selectors: &[(Combinator, Compound)], ancestors: &[Node]) -> bool {
-    // The positions of the elements that match the selectors so far.
-    let mut positions = vec![ancestors.len()];
-    for (combinator, compound) in selectors {
-        let candidates: Vec<usize> = match combinator {
-            Combinator::Child => positions
-                .iter()
-                .filter_map(|it| it.checked_sub(1))
-                .collect(),
-            Combinator::Descendant => (0..positions.last().copied().unwrap_or(0)).collect(),
-        };
-        let is_match = |position: &usize| compound.matches(&ancestors[*position]);
-        positions = candidates.into_iter().filter(is_match).collect();
-    }
-    !positions.is_empty()
 }
 
 impl Compound {

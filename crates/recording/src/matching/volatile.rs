@@ -10,7 +10,7 @@ const MIN_DIGITS: usize = 6;
 /// The length from which hexadecimal digits are a hash. Shorter ones may be words or versions.
 const MIN_HEX_DIGITS: usize = 7;
 
-/// The length from which letters of both cases with digits are a random id.
+/// The length from which letters with digits are a random id.
 const MIN_ID_CHARS: usize = 16;
 
 /// Returns a path with a placeholder for each volatile part, so that paths that differ in these

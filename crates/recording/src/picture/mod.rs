@@ -30,7 +30,7 @@ pub(crate) struct Picture {
 
 impl Picture {
     /// Decodes a JPEG. The error is the reason why it cannot be encoded again.
-    pub fn decode(jpeg: &[u8]) -> Result<Self, String> {
+    pub fn decode(jpeg: &[u8], max_pixels: usize) -> Result<Self, String> {
         let options = DecoderOptions::default()
             .jpeg_set_out_colorspace(ColorSpace::RGB)
             .set_max_width(MAX_SIDE)
@@ -39,8 +39,8 @@ impl Picture {
         let failure = "it cannot be decoded as JPEG";
         decoder.decode_headers().map_err(|_| failure)?;
         let (width, height) = decoder.dimensions().ok_or(failure)?;
-        if width.saturating_mul(height) > MAX_PIXELS {
-            return Err("it has too many pixels".to_owned());
+        if width.saturating_mul(height) > max_pixels.min(MAX_PIXELS) {
+            return Err("it has too many pixels, alone or with the pictures before it".to_owned());
         }
         // Pictures for printers have four colours.
         let colors = decoder.input_colorspace();
@@ -56,13 +56,32 @@ impl Picture {
         })
     }
 
-    /// Returns the width in pixels.
+    /// Returns the width in pixels, as the picture is shown.
     pub fn width(&self) -> usize {
-        self.pixels.width()
+        if self.is_on_its_side() {
+            self.pixels.height()
+        } else {
+            self.pixels.width()
+        }
+    }
+
+    /// Returns whether the stored rows are shown as columns.
+    fn is_on_its_side(&self) -> bool {
+        self.orientation > 4
+    }
+
+    /// Returns the number of pixels.
+    pub fn pixel_count(&self) -> usize {
+        self.pixels.width() * self.pixels.height()
     }
 
     /// Shrinks the picture to a width of at least one pixel, in proportion.
     pub fn shrink(&mut self, width: usize) {
+        let width = if self.is_on_its_side() {
+            self.pixels.width() * width / self.pixels.height()
+        } else {
+            width
+        };
         self.pixels = self.pixels.shrunk(width);
     }
 

@@ -29,7 +29,7 @@ fn a_picture_is_nearly_the_same_after_encoding() {
             orientation: 1,
             profile: None,
         };
-        let decoded = Picture::decode(&gray.encode(95)).unwrap();
+        let decoded = Picture::decode(&gray.encode(95), MAX_PIXELS).unwrap();
         let difference = difference(&gray, &decoded);
         assert!(difference < 2.5, "{width} × {height}: {difference}");
     }
@@ -39,7 +39,7 @@ fn a_picture_is_nearly_the_same_after_encoding() {
 #[test]
 fn colours_are_nearly_the_same_after_encoding() {
     let original = picture(200, 150);
-    let decoded = Picture::decode(&original.encode(95)).unwrap();
+    let decoded = Picture::decode(&original.encode(95), MAX_PIXELS).unwrap();
     let difference = difference(&original, &decoded);
     assert!(difference < 3.5, "{difference}");
 }
@@ -66,10 +66,27 @@ fn the_quality_of_a_file_is_estimated() {
 fn a_picture_shrinks_in_proportion() {
     let mut shrunk = picture(200, 150);
     shrunk.shrink(50);
-    let decoded = Picture::decode(&shrunk.encode(90)).unwrap();
+    let decoded = Picture::decode(&shrunk.encode(90), MAX_PIXELS).unwrap();
     assert_eq!((decoded.width(), decoded.pixels.height()), (50, 38));
     let flat = Pixels::new(7, 5, vec![90; 7 * 5 * 3]).unwrap().shrunk(3);
     assert!((0..3).all(|x| flat.at(x, 1) == [90; 3]));
+}
+
+#[test]
+fn the_width_of_a_picture_is_that_which_is_shown() {
+    let mut turned = picture(200, 100);
+    turned.orientation = 6;
+    assert_eq!(turned.width(), 100);
+    turned.shrink(50);
+    assert_eq!((turned.width(), turned.pixels.width()), (50, 100));
+}
+
+#[test]
+fn pictures_with_too_many_pixels_are_not_decoded() {
+    let jpeg = picture(20, 10).encode(80);
+    assert_eq!(Picture::decode(&jpeg, 200).unwrap().pixel_count(), 200);
+    let error = Picture::decode(&jpeg, 199).err().unwrap();
+    assert!(error.contains("too many pixels"), "{error}");
 }
 
 #[test]
@@ -77,7 +94,7 @@ fn orientation_and_colours_stay() {
     let mut original = picture(20, 10);
     original.orientation = 6;
     original.profile = Some(vec![7; 100_000]);
-    let decoded = Picture::decode(&original.encode(80)).unwrap();
+    let decoded = Picture::decode(&original.encode(80), MAX_PIXELS).unwrap();
     assert_eq!(decoded.orientation, 6);
     assert_eq!(decoded.profile, original.profile);
 }
@@ -85,7 +102,7 @@ fn orientation_and_colours_stay() {
 #[test]
 fn what_is_no_picture_is_explained() {
     for bytes in [&b""[..], b"GIF89a", b"\xff\xd8\xff\xd9"] {
-        let error = Picture::decode(bytes).err().unwrap();
+        let error = Picture::decode(bytes, MAX_PIXELS).err().unwrap();
         assert!(
             error.contains("JPEG") || error.contains("colours"),
             "{error}"
@@ -105,7 +122,7 @@ proptest! {
         let noise = |at: usize| (seed.wrapping_add(at as u32).wrapping_mul(2_654_435_761) >> 24) as u8;
         let pixels = Pixels::new(width, height, (0..3 * width * height).map(noise).collect());
         let original = Picture { pixels: pixels.unwrap(), orientation: 1, profile: None };
-        let decoded = Picture::decode(&original.encode(quality)).unwrap();
+        let decoded = Picture::decode(&original.encode(quality), MAX_PIXELS).unwrap();
         prop_assert_eq!(decoded.width(), width);
     }
 
@@ -119,8 +136,8 @@ proptest! {
             let position = position.index(jpeg.len());
             jpeg[position] = byte;
         }
-        let _ = Picture::decode(&jpeg);
-        let _ = Picture::decode(&jpeg[..end.index(jpeg.len())]);
+        let _ = Picture::decode(&jpeg, MAX_PIXELS);
+        let _ = Picture::decode(&jpeg[..end.index(jpeg.len())], MAX_PIXELS);
         quality_of(&jpeg);
     }
 }

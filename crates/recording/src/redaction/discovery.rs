@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use regex::bytes::Regex;
 
 use super::{MIN_VALUE_BYTES, names, parameters};
+use crate::body::Decoder;
 use crate::html;
 use crate::{RecordedExchange, RecordedResponse};
 
@@ -41,7 +42,11 @@ fn regex(pattern: &str) -> Regex {
 }
 
 /// Adds the tokens in the path, in the headers and in the body of an exchange.
-pub fn add_tokens(exchange: &RecordedExchange, values: &mut BTreeSet<String>) {
+pub fn add_tokens(
+    exchange: &RecordedExchange,
+    decoder: &mut Decoder,
+    values: &mut BTreeSet<String>,
+) {
     add_web_tokens(exchange.path.as_bytes(), values);
     add_segments(&exchange.path, values);
     let own_headers = exchange.request_headers.iter();
@@ -55,7 +60,7 @@ pub fn add_tokens(exchange: &RecordedExchange, values: &mut BTreeSet<String>) {
     let Some(kind) = Kind::of(response) else {
         return;
     };
-    let Ok(content) = response.decoded_body() else {
+    let Ok(content) = decoder.decode(response) else {
         return;
     };
     add_web_tokens(&content, values);
@@ -162,7 +167,8 @@ mod tests {
 
     fn tokens(media_type: &str, body: &str) -> Vec<String> {
         let mut values = BTreeSet::new();
-        add_tokens(&exchange("https://a.test/", media_type, body), &mut values);
+        let exchange = exchange("https://a.test/", media_type, body);
+        add_tokens(&exchange, &mut Decoder::default(), &mut values);
         values.into_iter().collect()
     }
 
@@ -206,7 +212,7 @@ mod tests {
         let mut exchange = exchange(url, "", "");
         exchange.request_headers = crate::testing::headers(&[("dpop", web_token)]);
         let mut values = BTreeSet::new();
-        add_tokens(&exchange, &mut values);
+        add_tokens(&exchange, &mut Decoder::default(), &mut values);
         let expected = ["0123456789abcdef", web_token].map(str::to_owned);
         assert_eq!(values, BTreeSet::from(expected));
     }

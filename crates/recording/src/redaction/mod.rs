@@ -17,11 +17,24 @@ use std::collections::BTreeSet;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
-use crate::{Endpoint, RecordedResponse, Recording};
+use crate::body::Decoder;
+use crate::{Endpoint, Header, RecordedResponse, Recording};
 
 /// The length from which a removed value is searched for everywhere. Shorter ones, such as `true`
 /// or `de-DE`, are also parts of other texts.
 const MIN_VALUE_BYTES: usize = 8;
+
+/// The maximum size of all forms of all values that are searched for, which takes about fifty times
+/// as much memory. Those of a page with many cookies have less than 2 MB.
+const MAX_FORM_BYTES: usize = 8 << 20;
+
+/// Headers without which a body cannot be sent or shown. They contain no secrets.
+const BODY_HEADERS: [&str; 4] = [
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "transfer-encoding",
+];
 
 /// The character of masks. It has the same meaning in URLs, JSON, markup and Base64.
 const MASK: char = 'x';
@@ -33,7 +46,8 @@ pub struct Redaction {
     pub values: usize,
     /// The number of bodies that contained some of them.
     pub bodies: usize,
-    /// The number of bodies that could not be decoded and hence not be searched. They are blank.
+    /// The number of bodies that could not be searched, since they cannot be decoded or there is
+    /// too much to search. They are blank.
     pub blank_bodies: usize,
 }
 
@@ -49,20 +63,18 @@ impl Recording {
                 headers::mask(&mut response.headers, &mut values);
             }
         }
+        let mut decoder = Decoder::default();
         for exchange in &self.exchanges {
-            discovery::add_tokens(exchange, &mut values);
+            discovery::add_tokens(exchange, &mut decoder, &mut values);
         }
         let public_values = self.public_values();
         let is_searched =
             |value: &String| value.len() >= MIN_VALUE_BYTES && !is_public(value, &public_values);
-        let needles: Vec<String> = values
-            .iter()
-            .filter(|it| is_searched(it))
-            .cloned()
-            .collect();
+        let needles = values.iter().filter(|it| is_searched(it));
+        let needles = needles.map(String::as_str).collect();
         Redaction {
             values: values.len(),
-            ..self.redact_values(&needles)
+            ..self.mask_everywhere(&needles)
         }
     }
 
@@ -70,20 +82,26 @@ impl Recording {
     /// the same length.
     pub fn redact_values(&mut self, needles: &[String]) -> Redaction {
         let values: BTreeSet<&str> = needles.iter().map(String::as_str).collect();
-        let forms: BTreeSet<Vec<u8>> = values.iter().copied().flat_map(forms::all).collect();
+        if values.iter().all(|it| it.is_empty()) {
+            return Redaction {
+                values: values.len(),
+                ..Redaction::default()
+            };
+        }
+        self.mask_everywhere(&values)
+    }
+
+    /// Masks values wherever they occur, and all bodies in which they cannot be searched for.
+    fn mask_everywhere(&mut self, values: &BTreeSet<&str>) -> Redaction {
         let mut redaction = Redaction {
             values: values.len(),
             ..Redaction::default()
         };
-        let searcher = AhoCorasick::builder()
-            .match_kind(MatchKind::LeftmostLongest)
-            .build(&forms);
-        let Ok(searcher) = searcher else {
-            unreachable!("there are fewer than four thousand million bytes of values");
-        };
-        if forms.is_empty() {
+        let Some(searcher) = searcher(values) else {
+            redaction.blank_bodies = self.mask_all();
             return redaction;
-        }
+        };
+        let mut decoder = Decoder::default();
         mask_text(&searcher, &mut self.url);
         for recorded in &mut self.endpoints {
             mask_text(&searcher, &mut recorded.endpoint.host);
@@ -99,7 +117,7 @@ impl Recording {
             };
             let headers = response.headers.iter_mut();
             headers.for_each(|(_, value)| mask_text(&searcher, value));
-            match mask_body(&searcher, response) {
+            match mask_body(&searcher, &mut decoder, response) {
                 BodyResult::Unchanged => {}
                 BodyResult::Masked => {
                     redaction.bodies += 1;
@@ -110,6 +128,27 @@ impl Recording {
         }
         self.drop_integrity(&edited_urls);
         redaction
+    }
+
+    /// Masks all paths, headers and bodies, and returns the number of bodies. Hosts stay.
+    fn mask_all(&mut self) -> usize {
+        let mut bodies = 0;
+        self.url = match Endpoint::split_url(&self.url) {
+            Some((endpoint, path)) => format!("{endpoint}{}", masked_path(&path)),
+            None => mask_of(&self.url),
+        };
+        for exchange in &mut self.exchanges {
+            exchange.path = masked_path(&exchange.path);
+            let own_headers = exchange.request_headers.iter_mut();
+            own_headers.for_each(mask_header);
+            if let Some(response) = &mut exchange.response {
+                let headers = response.headers.iter_mut();
+                headers.for_each(mask_header);
+                bodies += usize::from(!response.body.is_empty());
+                blank(response);
+            }
+        }
+        bodies
     }
 
     /// Returns values that are no secrets, since the recording shows them anyway: hosts, origins
@@ -145,6 +184,40 @@ fn mask_of(value: &str) -> String {
     MASK.to_string().repeat(value.len())
 }
 
+/// Masks the value of a header unless it describes the body.
+fn mask_header((name, value): &mut Header) {
+    if !BODY_HEADERS.contains(&name.as_str()) {
+        *value = mask_of(value);
+    }
+}
+
+/// Returns a mask as long as a path, which is a path.
+fn masked_path(path: &str) -> String {
+    let mut masked = mask_of(path);
+    if !path.is_empty() {
+        masked.replace_range(..1, "/");
+    }
+    masked
+}
+
+/// Returns a searcher for all forms of values, unless there are too many.
+fn searcher(values: &BTreeSet<&str>) -> Option<AhoCorasick> {
+    let mut forms: BTreeSet<Vec<u8>> = BTreeSet::new();
+    let mut bytes = 0_usize;
+    for value in values {
+        let new_forms = forms::all(value);
+        bytes = bytes.saturating_add(new_forms.iter().map(Vec::len).sum());
+        if bytes > MAX_FORM_BYTES {
+            return None;
+        }
+        forms.extend(new_forms);
+    }
+    AhoCorasick::builder()
+        .match_kind(MatchKind::LeftmostLongest)
+        .build(&forms)
+        .ok()
+}
+
 fn mask_text(searcher: &AhoCorasick, text: &mut String) {
     if searcher.is_match(text.as_str()) {
         let masked = masked(searcher, text.as_bytes());
@@ -176,8 +249,12 @@ enum BodyResult {
     Blank,
 }
 
-fn mask_body(searcher: &AhoCorasick, response: &mut RecordedResponse) -> BodyResult {
-    let Ok(content) = response.decoded_body() else {
+fn mask_body(
+    searcher: &AhoCorasick,
+    decoder: &mut Decoder,
+    response: &mut RecordedResponse,
+) -> BodyResult {
+    let Ok(content) = decoder.decode(response) else {
         return blank(response);
     };
     if !searcher.is_match(&content[..]) {

@@ -166,6 +166,47 @@ fn explicit_values_are_replaced_everywhere() {
     assert_eq!(recording, unchanged);
 }
 
+#[test]
+fn a_body_that_cannot_be_searched_is_blank_even_if_no_value_is_known() {
+    let mut page = exchange("https://a.test/", "text/html", "something");
+    let response = page.response.as_mut().unwrap();
+    response.set_header("content-encoding", "unknown");
+    let mut recording = recording_of(vec![page]);
+    assert_eq!(recording.redact().blank_bodies, 1);
+    let response = recording.exchanges[0].response.as_ref().unwrap();
+    assert_eq!(response.body, vec![0; 9]);
+}
+
+#[test]
+fn if_there_are_too_many_values_everything_is_masked() {
+    let token = |number: u32| format!("\"token\":\"{number:0>300}=/+\",");
+    let tokens: String = (0..3000).map(token).collect();
+    let mut page = exchange("https://a.test/b?c=d", "application/json", &tokens);
+    page.request_headers = headers(&[("referer", "https://a.test/e")]);
+    let mut recording = recording_of(vec![page]);
+    assert_eq!(recording.redact().blank_bodies, 1);
+    recording.check().unwrap();
+    assert_eq!(recording.url, "https://a.test/xxxxx");
+    let page = &recording.exchanges[0];
+    assert_eq!(page.path, "/xxxxx");
+    assert_eq!(page.request_headers[0].1, "x".repeat(16));
+    let body = &page.response.as_ref().unwrap().body;
+    assert_eq!(body, &vec![0; tokens.len()]);
+}
+
+#[test]
+fn many_compression_bombs_are_not_all_decoded() {
+    let content = vec![b'a'; 60 << 20];
+    let mut bomb = exchange("https://a.test/", "text/plain", "");
+    let response = bomb.response.as_mut().unwrap();
+    response.set_header("content-encoding", "gzip");
+    response.set_decoded_body(&content).unwrap();
+    let mut recording = recording_of(vec![bomb; 6]);
+    let redaction = recording.redact_values(&["secret-value".to_owned()]);
+    assert_eq!(redaction.blank_bodies, 6 - 4);
+    assert_eq!(redaction.bodies, 0);
+}
+
 proptest! {
     #[test]
     fn no_form_of_a_value_remains(

@@ -305,7 +305,7 @@ fn comparison_request() -> Value {
 }
 
 /// Returns the members that experiments have besides what they try.
-fn experiment_conditions() -> [(&'static str, Value); 5] {
+fn experiment_conditions() -> [(&'static str, Value); 6] {
     let pairs = json!({
         "type": "integer", "minimum": MIN_PAIRS, "maximum": MAX_PAIRS, "default": MAX_PAIRS,
         "description": "The most pairs of visits; fewer are made if the answer is clear before.",
@@ -314,6 +314,7 @@ fn experiment_conditions() -> [(&'static str, Value); 5] {
         ("device", reference("DeviceId")),
         ("network", reference("NetworkId")),
         ("maxPairs", pairs),
+        ("repeatable", repeatable()),
         ("webhook", reference("Webhook")),
         ("labels", reference("Labels")),
     ]
@@ -331,10 +332,15 @@ fn experiment_request() -> Value {
         "type": "string",
         "description": "A third party that `third-parties-insight` names, which is left out.",
     });
+    let recording = json!({
+        "type": "string",
+        "description": "The id of another audit, whose recording is compared with this one.",
+    });
     let own = [
         ("changes", changes),
         ("check", check),
         ("thirdParty", third_party),
+        ("recording", recording),
     ];
     let members = own.clone().into_iter().chain(experiment_conditions());
     let mut schema = body(&[], &members.collect::<Vec<_>>());
@@ -355,6 +361,13 @@ fn change() -> Value {
     })
 }
 
+fn repeatable() -> Value {
+    json!({
+        "type": "boolean", "default": false,
+        "description": "Whether dates begin at the time of the recording and random numbers are the same in every visit.",
+    })
+}
+
 fn matrix_request(limits: &Limits) -> Value {
     let list = |name| list_of(name, limits.batch_audits);
     body(
@@ -363,6 +376,7 @@ fn matrix_request(limits: &Limits) -> Value {
             ("networks", list("NetworkId")),
         ],
         &[
+            ("repeatable", repeatable()),
             ("webhook", reference("Webhook")),
             ("labels", reference("Labels")),
         ],

@@ -120,6 +120,7 @@ fn example_replay(audit: &NewAudit, name: &str) -> NewAudit {
         attempt: 1,
         changes: vec![Change::CompressText {}],
         subject: Some(Subject::Check("document-latency-insight".to_owned())),
+        repeatable: false,
     };
     let options = match name {
         "experiment" => plumbline_store::VisitOptions {

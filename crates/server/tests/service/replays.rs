@@ -142,6 +142,22 @@ async fn each_third_party_is_left_out_in_turn() {
 }
 
 #[tokio::test]
+async fn two_recordings_are_compared() {
+    let recorded = Recorded::new().await;
+    let body = json!({ "recording": recorded.audit_id, "repeatable": true });
+    let reply = recorded.post("experiments", body).await;
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    let options = recorded.rig.lease().await.order.options;
+    assert_eq!(options.compare_with.as_deref(), Some(URL));
+    for replay in options.replays() {
+        assert_eq!(replay.recording, recorded.audit_id);
+        assert!(replay.repeatable);
+    }
+    let body = json!({ "recording": "aud_unknown" });
+    assert_eq!(recorded.post("experiments", body).await.status, 404);
+}
+
+#[tokio::test]
 async fn an_experiment_tries_exactly_one_thing() {
     let recorded = Recorded::new().await;
     for (body, field) in [

@@ -14,6 +14,7 @@ pub async fn replays_of_a_recording_are_found_newest_first(backend: &dyn Backend
             attempt: 1,
             changes: Vec::new(),
             subject: None,
+            repeatable: false,
         }));
         audit
     };

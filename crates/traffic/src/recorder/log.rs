@@ -6,14 +6,11 @@ use std::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use parking_lot::Mutex;
 use plumbline_recording::{
-    BodyChunk, ConnectResult, Endpoint, Handling, Header, RecordedEndpoint, RecordedExchange,
-    RecordedResponse,
+    BodyChunk, ConnectResult, Endpoint, Handling, Header, MAX_EXCHANGES, RecordedEndpoint,
+    RecordedExchange, RecordedResponse,
 };
 
 use super::RecordError;
-
-/// The most exchanges of a recording.
-const MAX_EXCHANGES: usize = 20_000;
 
 /// The endpoints and exchanges of a visit.
 pub(super) struct RecordingLog {
@@ -26,6 +23,8 @@ pub(super) struct RecordingLog {
 struct State {
     endpoints: Vec<RecordedEndpoint>,
     exchanges: Vec<ExchangeState>,
+    /// True if there were more requests.
+    has_more_exchanges: bool,
     bytes: u64,
 }
 
@@ -91,6 +90,8 @@ impl RecordingLog {
                 requested_at,
                 responded_at: None,
             });
+        } else {
+            state.has_more_exchanges = true;
         }
         ExchangeEntry {
             state: Arc::clone(&self.state),
@@ -104,10 +105,13 @@ impl RecordingLog {
         &self,
     ) -> Result<(Vec<RecordedEndpoint>, Vec<RecordedExchange>), RecordError> {
         let state = self.state.lock();
-        if state.bytes > self.max_bytes || state.exchanges.len() >= MAX_EXCHANGES {
-            return Err(RecordError {
+        if state.bytes > self.max_bytes {
+            return Err(RecordError::TooManyBytes {
                 max_bytes: self.max_bytes,
             });
+        }
+        if state.has_more_exchanges {
+            return Err(RecordError::TooManyRequests);
         }
         let exchanges = state.exchanges.iter().map(ExchangeState::recorded);
         Ok((state.endpoints.clone(), exchanges.collect()))

@@ -7,11 +7,14 @@ mod relay;
 use std::sync::Arc;
 
 use plumbline_link::{ConnectionOutcome, ConnectionRecord, RecordedConnection};
-use plumbline_recording::{ConnectFailure, ConnectResult, Endpoint, RecordedEndpoint, Recording};
+use plumbline_recording::{
+    ConnectFailure, ConnectResult, Endpoint, MAX_EXCHANGES, RecordedEndpoint, Recording,
+};
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::version::{TLS12, TLS13};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
+use crate::body::ReadAhead;
 use crate::serve::Connections;
 use crate::{Identity, IdentityError};
 use log::RecordingLog;
@@ -27,18 +30,22 @@ struct Shared {
     identity: Arc<Identity>,
     client_config: ClientConfig,
     log: RecordingLog,
+    read_ahead: ReadAhead,
 }
 
 /// The reason why a visit was not recorded.
 #[derive(Debug, thiserror::Error)]
-#[error("the page transfers more than {} MB, which is too much for a recording", max_bytes / 1_000_000)]
-pub struct RecordError {
-    max_bytes: u64,
+pub enum RecordError {
+    #[error("the page transfers more than {} MB, which is too much for a recording", max_bytes / 1_000_000)]
+    TooManyBytes { max_bytes: u64 },
+    #[error("the page makes more than {MAX_EXCHANGES} requests, which is too many for a recording")]
+    TooManyRequests,
 }
 
 impl Recorder {
     /// Creates a recorder that trusts servers with certificates of `roots`, and keeps at most
-    /// `max_bytes` of bodies. Its connections run on the runtime of the caller.
+    /// `max_bytes` of bodies. It also holds at most as much that the browser has not taken yet. Its
+    /// connections run on the runtime of the caller.
     pub fn new(
         identity: Arc<Identity>,
         roots: Arc<RootCertStore>,
@@ -53,6 +60,7 @@ impl Recorder {
                 identity,
                 client_config,
                 log: RecordingLog::new(max_bytes),
+                read_ahead: ReadAhead::new(max_bytes),
             }),
             connections: Connections::on_this_runtime(),
         })

@@ -16,14 +16,14 @@ use tokio::sync::Mutex;
 
 use super::Shared;
 use super::log::ExchangeEntry;
+use crate::body::{BodyFrames, FrameSender, ReadAhead};
 use crate::serve::{
-    BodyFrames, ConnectionError, FrameSender, PendingResponse, endpoint_of, path_of,
-    recorded_headers, serve_requests,
+    ConnectionError, PendingResponse, endpoint_of, path_of, recorded_headers, serve_requests,
 };
 
-/// The bytes that a server with HTTP/2 may send before they are read: everything, so that its speed
-/// does not depend on the emulated network.
-const HTTP2_WINDOW_BYTES: u32 = 1 << 30;
+/// The bytes that a server with HTTP/2 may send before they are read: as much as a fast network
+/// carries in a round trip to the other side of the world. They are read at once.
+const HTTP2_WINDOW_BYTES: u32 = 16 << 20;
 
 type RequestBody = UnsyncBoxBody<Bytes, hyper::Error>;
 
@@ -116,7 +116,7 @@ async fn exchange(
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
         return Ok(switch_protocols(response, upgrade));
     }
-    Ok(relay_response(response, entry))
+    Ok(relay_response(response, entry, shared.read_ahead.clone()))
 }
 
 /// Returns the request as it is sent to the server.
@@ -141,7 +141,11 @@ fn for_server(
 
 /// Returns the response with a body that is read from the server at once, and from which the
 /// browser takes as much as its network carries.
-fn relay_response(response: Response<Incoming>, entry: ExchangeEntry) -> Response<BodyFrames> {
+fn relay_response(
+    response: Response<Incoming>,
+    entry: ExchangeEntry,
+    read_ahead: ReadAhead,
+) -> Response<BodyFrames> {
     if response.body().is_end_stream() {
         entry.end();
         return response.map(|_| BodyFrames::empty());
@@ -149,12 +153,17 @@ fn relay_response(response: Response<Incoming>, entry: ExchangeEntry) -> Respons
     let size = response.body().size_hint().exact();
     let (sender, frames) = BodyFrames::sent(size);
     response.map(|body| {
-        tokio::spawn(read_body(body, sender, entry));
+        tokio::spawn(read_body(body, sender, entry, read_ahead));
         frames
     })
 }
 
-async fn read_body(mut body: Incoming, sender: FrameSender, entry: ExchangeEntry) {
+async fn read_body(
+    mut body: Incoming,
+    sender: FrameSender,
+    entry: ExchangeEntry,
+    read_ahead: ReadAhead,
+) {
     loop {
         // Nobody reads any more if the browser has closed the connection.
         let frame = tokio::select! {
@@ -166,12 +175,12 @@ async fn read_body(mut body: Incoming, sender: FrameSender, entry: ExchangeEntry
                 if let Some(bytes) = frame.data_ref() {
                     entry.response_body(bytes);
                 }
-                if sender.send(Ok(frame)).is_err() {
+                if !sender.send_ahead(frame, &read_ahead).await {
                     return;
                 }
             }
             Some(Err(error)) => {
-                let _ = sender.send(Err(error.into()));
+                sender.send(Err(error.into()));
                 return;
             }
             None => return entry.end(),

@@ -61,6 +61,10 @@ pub struct Node {
     pub tag: Tag,
     pub nth_child: usize,
     pub nth_of_type: usize,
+    /// True at the position of each step of a selector that the element matches.
+    pub is_match: Vec<bool>,
+    /// True at the position of each step that the element or an ancestor matches.
+    pub is_within_match: Vec<bool>,
     children: Children,
 }
 
@@ -108,6 +112,8 @@ impl OpenElements {
             tag,
             nth_child,
             nth_of_type,
+            is_match: Vec::new(),
+            is_within_match: Vec::new(),
             children: Children::default(),
         }
     }
@@ -126,8 +132,8 @@ impl OpenElements {
         }
     }
 
-    /// Returns the open elements, of which the last is the innermost.
-    pub fn ancestors(&self) -> &[Node] {
-        &self.nodes
+    /// Returns the innermost element.
+    pub fn parent(&self) -> Option<&Node> {
+        self.nodes.last()
     }
 }

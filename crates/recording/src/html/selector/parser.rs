@@ -1,6 +1,6 @@
 //! Parses selectors.
 
-use super::{Combinator, Complex, Compound, Condition, Selector, Test};
+use super::{Compound, Condition, Place, Selector, Step, Test};
 
 /// The maximum length of a selector.
 const MAX_CHARS: usize = 1000;
@@ -18,15 +18,15 @@ pub fn parse(selector: &str) -> Result<Selector, String> {
     let mut input = Input {
         rest: selector.trim(),
     };
-    let mut alternatives = vec![input.complex()?];
+    let mut steps = input.alternative()?;
     while input.skip(",") {
         input.skip_blanks();
-        alternatives.push(input.complex()?);
+        steps.extend(input.alternative()?);
     }
     if let Some(c) = input.rest.chars().next() {
         return Err(format!("`{c}` is unexpected"));
     }
-    Ok(Selector { alternatives })
+    Ok(Selector { steps })
 }
 
 impl Input<'_> {
@@ -52,27 +52,33 @@ impl Input<'_> {
     }
 
     /// Parses up to a comma or the end.
-    fn complex(&mut self) -> Result<Complex, String> {
-        let mut subject = self.compound()?;
-        let mut ancestors = Vec::new();
+    fn alternative(&mut self) -> Result<Vec<Step>, String> {
+        let mut steps = Vec::new();
+        let mut place = Place::Anywhere;
         loop {
+            steps.push(Step {
+                place,
+                compound: self.compound()?,
+                is_subject: false,
+            });
             let has_blanks = self.skip_blanks();
-            let combinator = if self.skip(">") {
+            place = if self.skip(">") {
                 self.skip_blanks();
-                Combinator::Child
+                Place::Child
             } else if self.rest.is_empty() || self.rest.starts_with(',') {
                 break;
             } else if self.rest.starts_with(['+', '~']) {
                 return Err("siblings cannot be selected".to_owned());
             } else if has_blanks {
-                Combinator::Descendant
+                Place::Descendant
             } else {
                 break;
             };
-            let ancestor = std::mem::replace(&mut subject, self.compound()?);
-            ancestors.insert(0, (combinator, ancestor));
         }
-        Ok(Complex { subject, ancestors })
+        if let Some(subject) = steps.last_mut() {
+            subject.is_subject = true;
+        }
+        Ok(steps)
     }
 
     fn compound(&mut self) -> Result<Compound, String> {

@@ -33,11 +33,15 @@ pub(crate) struct ExperimentMembers {
     #[serde(default, deserialize_with = "text")]
     third_party: Option<String>,
     #[serde(default, deserialize_with = "text")]
+    recording: Option<String>,
+    #[serde(default, deserialize_with = "text")]
     device: Option<String>,
     #[serde(default, deserialize_with = "text")]
     network: Option<String>,
     #[serde(default, deserialize_with = "whole_number")]
     max_pairs: Option<i64>,
+    #[serde(default)]
+    repeatable: bool,
 }
 
 /// The own members of a matrix.
@@ -45,22 +49,26 @@ pub(crate) struct ExperimentMembers {
 pub(crate) struct MatrixMembers {
     devices: Vec<String>,
     networks: Vec<String>,
+    #[serde(default)]
+    repeatable: bool,
 }
 
-/// The changes of an experiment.
+/// The subject of an experiment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Tried {
     /// Changes that were chosen by hand.
     Changes(Vec<Change>),
     /// Those that follow the advice of the report.
     Advice(Subject),
+    /// The recording of another audit in place of a changed one.
+    Recording(String),
 }
 
 impl Tried {
     /// Returns the advice that is followed, if any.
     pub(crate) fn subject(self) -> Option<Subject> {
         match self {
-            Self::Changes(_) => None,
+            Self::Changes(_) | Self::Recording(_) => None,
             Self::Advice(subject) => Some(subject),
         }
     }
@@ -86,13 +94,18 @@ impl ExperimentRequest {
         }
     }
 
+    /// Returns whether dates and random numbers are the same in every visit.
+    pub(crate) fn is_repeatable(&self) -> bool {
+        self.own.repeatable
+    }
+
     /// Returns the changes that are tried.
     pub(crate) fn tried(&self) -> Result<Tried, Failure> {
         let invalid =
             |reason: String| Failure::InvalidChanges(InvalidValue::new("changes", reason));
         let own = &self.own;
-        match (&own.changes, &own.check, &own.third_party) {
-            (Some(changes), None, None) => {
+        match (&own.changes, &own.check, &own.third_party, &own.recording) {
+            (Some(changes), None, None, None) => {
                 let changes = Vec::<Change>::deserialize(changes);
                 let changes = changes.map_err(|error| invalid(format!("{error}.")))?;
                 if !(1..=MAX_CHANGES).contains(&changes.len()) {
@@ -101,10 +114,12 @@ impl ExperimentRequest {
                 }
                 Ok(Tried::Changes(changes))
             }
-            (None, Some(id), None) => Ok(Tried::Advice(Subject::Check(id.clone()))),
-            (None, None, Some(name)) => Ok(Tried::Advice(Subject::ThirdParty(name.clone()))),
+            (None, Some(id), None, None) => Ok(Tried::Advice(Subject::Check(id.clone()))),
+            (None, None, Some(name), None) => Ok(Tried::Advice(Subject::ThirdParty(name.clone()))),
+            (None, None, None, Some(id)) => Ok(Tried::Recording(id.clone())),
             _ => {
-                let reason = "An experiment has either `changes`, `check` or `thirdParty`.";
+                let reason =
+                    "An experiment has either `changes`, `check`, `thirdParty` or `recording`.";
                 Err(invalid(reason.to_owned()))
             }
         }
@@ -163,10 +178,19 @@ impl MatrixRequest {
     /// Returns the request of a matrix.
     pub(crate) fn of(devices: Vec<String>, networks: Vec<String>) -> Self {
         Self {
-            own: MatrixMembers { devices, networks },
+            own: MatrixMembers {
+                devices,
+                networks,
+                repeatable: false,
+            },
             common: CommonMembers::default(),
             options: RequestedOptions::default(),
         }
+    }
+
+    /// Returns whether dates and random numbers are the same in every visit.
+    pub(crate) fn is_repeatable(&self) -> bool {
+        self.own.repeatable
     }
 
     /// Validates the values, and returns the batch of an order with every device and network.
