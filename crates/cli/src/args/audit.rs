@@ -131,9 +131,19 @@ pub struct ExperimentArgs {
     #[arg(
         long = "changes",
         value_name = "FILE",
-        required_unless_present = "changes"
+        required_unless_present_any = ["changes", "check", "third_party"]
     )]
     pub changes_file: Option<PathBuf>,
+    /// Follow the advice of a failed check, such as `render-blocking-insight`, instead of changes
+    #[arg(long, value_name = "ID", conflicts_with_all = ["changes", "changes_file"])]
+    pub check: Option<String>,
+    /// Leave out a third party, as the report names it, instead of changes
+    #[arg(
+        long,
+        value_name = "NAME",
+        conflicts_with_all = ["changes", "changes_file", "check"]
+    )]
+    pub third_party: Option<String>,
     /// Begin dates at the time of the recording and repeat random numbers in every visit
     #[arg(long)]
     pub repeatable: bool,

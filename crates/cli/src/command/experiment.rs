@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
-use plumbline_recording::Change;
-use plumbline_seam::VisitOptions;
+use plumbline_agent::Auditor;
+use plumbline_model::experiment::Subject;
+use plumbline_recording::{Advised, Change};
+use plumbline_seam::{Order, VisitOptions};
 
 use super::compare::compare;
 use crate::args::ExperimentArgs;
@@ -13,20 +15,42 @@ use crate::recording_files::RecordingFile;
 
 /// Runs `plumbline experiment`.
 pub async fn run(args: ExperimentArgs) -> Result<Exit, Exit> {
+    let check = args.check.map(Subject::Check);
+    let subject = check.or(args.third_party.map(Subject::ThirdParty));
     let changes = changes(&args.changes, args.changes_file.as_deref())?;
     let file = RecordingFile::read(&args.recording)?;
-    file.recording.with_changes(&changes).map_err(Exit::usage)?;
     let url = file.recording.url.clone();
     let options = VisitOptions {
         quick: args.comparison.quick,
-        compare_with: Some(url.clone()),
         replay: file.replay(Vec::new(), args.repeatable),
-        replay_second: file.replay(changes, args.repeatable),
         ..VisitOptions::default()
     };
-    let (auditor, [order], _) = prepare(args.conditions, [url], options)?;
+    let (auditor, [mut order], _) = prepare(args.conditions, [url.clone()], options)?;
     file.provide_to(&auditor);
+    let advised = match subject {
+        Some(subject) => advised(&auditor, &file, &order, &subject).await?,
+        None => {
+            file.recording.with_changes(&changes).map_err(Exit::usage)?;
+            Advised { url, changes }
+        }
+    };
+    order.options.compare_with = Some(advised.url);
+    order.options.replay_second = file.replay(advised.changes, args.repeatable);
     compare(&auditor, &order, &args.comparison).await
+}
+
+/// Returns the changes that follow the advice of a report, for which the recording is audited.
+async fn advised(
+    auditor: &Auditor,
+    file: &RecordingFile,
+    order: &Order,
+    subject: &Subject,
+) -> Result<Advised, Exit> {
+    let output = auditor.audit(order, &|_| {}).await.map_err(Exit::failed)?;
+    let device = auditor.catalog.device(&order.device);
+    let pixel_ratio = device.map_or(1.0, |device| device.scale);
+    let advised = file.recording.advised(subject, &output.report, pixel_ratio);
+    advised.map_err(Exit::usage)
 }
 
 /// Returns the changes of the arguments, followed by those of a file.

@@ -29,6 +29,14 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
+/// Returns the answer for a figure of a comparison in JSON.
+fn answer(output: &Output, name: &str) -> String {
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let figures = result["figures"].as_array().unwrap();
+    let figure = figures.iter().find(|figure| figure["name"] == name);
+    figure.unwrap()["answer"].as_str().unwrap().to_owned()
+}
+
 #[test]
 fn a_recording_is_replayed_changed_and_converted_without_its_server() {
     let (site, requests) = counted_site();
@@ -66,10 +74,14 @@ fn a_recording_is_replayed_changed_and_converted_without_its_server() {
     ];
     let output = run(&[&experiment[..], &options, &args].concat());
     assert_eq!(output.status.code(), Some(3), "{output:?}");
-    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let figures = result["figures"].as_array().unwrap();
-    let paint = figures.iter().find(|figure| figure["name"] == "fcp");
-    assert_eq!(paint.unwrap()["answer"], "slower", "{result}");
+    assert_eq!(answer(&output, "fcp"), "slower");
+
+    // The report advises not to block it.
+    let check = ["--check", "render-blocking-insight"];
+    let experiment = ["experiment", text(&recording), check[0], check[1]];
+    let output = run(&[&experiment[..], &options[..5], &args].concat());
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(answer(&output, "fcp"), "faster");
 
     let nothing = json!({ "type": "block", "pattern": "nowhere.example" }).to_string();
     let output = run(&["experiment", text(&recording), "--change", &nothing]);

@@ -190,7 +190,9 @@ async fn a_matrix_is_shown_as_a_heat_map() {
     assert_eq!(reply.status, 303);
     let lease = recorded.rig.lease().await;
     assert_eq!(lease.order.network, "cable");
-    recorded.rig.finish(&lease, report(), None).await;
+    let mut replayed = report();
+    replayed["conditions"]["replay"] = json!({ "recordedAt": "", "missingRequests": 0 });
+    recorded.rig.finish(&lease, replayed, None).await;
     let matrix = recorded.get("matrix").await.json();
     let cells = matrix["data"]["cells"].as_array().unwrap().clone();
     assert_eq!(cells.len(), 2);
@@ -200,6 +202,11 @@ async fn a_matrix_is_shown_as_a_heat_map() {
     let page = recorded.page().await;
     assert!(page.contains("table class=\"heat\""));
     assert!(page.contains("some are not completed yet"));
+    let history = format!("/history?audit={}", recorded.audit_id);
+    let history = get(&history).header("Cookie", &owner);
+    let history = recorded.rig.browse(&history).await;
+    assert!(history.text().contains(&recorded.audit_id));
+    assert!(!history.text().contains(&lease.audit_id));
     let invalid = form(&path, "network=cable").header("Cookie", &owner);
     assert_eq!(recorded.rig.browse(&invalid).await.status, 406);
 }
