@@ -4,13 +4,12 @@
 mod documents;
 mod fonts;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plumbline_model::check::{Cell, CheckResult, ChecklistItem, Details, Findings, Node, Row};
 use plumbline_model::experiment::Subject;
 use plumbline_model::report::Report;
 
-use crate::change::ChangeProblem;
 use crate::{Change, Endpoint, Pattern, Protocol, Recording};
 use documents::MainDocument;
 
@@ -79,20 +78,13 @@ impl Recording {
                 self.following(check, report, pixel_ratio)?
             }
         };
-        // A change that affects nothing would be refused.
-        advised.changes.retain(|change| self.is_affected_by(change));
         advised.changes.truncate(MAX_CHANGES);
+        // A change that affects nothing would be refused.
+        advised.changes = self.effective(advised.changes);
         if advised.changes.is_empty() && advised.url == self.url {
             return Err(AdviceError::NothingToChange);
         }
         Ok(advised)
-    }
-
-    fn is_affected_by(&self, change: &Change) -> bool {
-        match self.with_changes(std::slice::from_ref(change)) {
-            Ok(_) => true,
-            Err(error) => !matches!(error.problem, ChangeProblem::NoEffect { .. }),
-        }
     }
 
     fn without_third_party(&self, name: &str, report: &Report) -> Result<Advised, AdviceError> {
@@ -275,14 +267,19 @@ fn largest_image(check: &CheckResult) -> Option<&str> {
 
 /// Returns changes by which pictures are no larger than they are shown, and well compressed.
 fn smaller_pictures(check: &CheckResult, pixel_ratio: f64) -> Vec<Change> {
-    let mut changes = Vec::new();
+    // A picture that is shown several times is as wide as the widest.
+    let mut widths: BTreeMap<&str, f64> = BTreeMap::new();
     for row in rows(check) {
-        let Some(url) = url(row) else {
-            continue;
-        };
-        let pattern = || Some(Pattern::Url(url.to_owned()));
         let shown_px = element(row).and_then(|node| node.rect).map(|it| it.width);
-        if let Some(width) = shown_px.filter(|width| *width >= 1.0) {
+        if let Some(url) = url(row) {
+            let width = widths.entry(url).or_default();
+            *width = width.max(shown_px.unwrap_or_default());
+        }
+    }
+    let mut changes = Vec::new();
+    for (url, width) in widths {
+        let pattern = || Some(Pattern::Url(url.to_owned()));
+        if width >= 1.0 {
             changes.push(Change::ResizeImages {
                 max_width: (width * pixel_ratio).ceil() as u32,
                 pattern: pattern(),

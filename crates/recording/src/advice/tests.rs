@@ -86,6 +86,15 @@ fn blocking_scripts_are_deferred_and_style_sheets_apply_later() {
 }
 
 #[test]
+fn a_file_that_is_listed_twice_is_changed_once() {
+    let urls = ["https://a.test/site.css", "https://a.test/shop/js/app.js"];
+    let urls = [urls, urls].concat();
+    let advised = advised("render-blocking-insight", table(&urls)).unwrap();
+    assert_eq!(advised.changes.len(), 3, "{:?}", advised.changes);
+    assert!(recording().with_changes(&advised.changes).is_ok());
+}
+
+#[test]
 fn a_file_that_the_document_does_not_name_cannot_be_deferred() {
     let advised = advised(
         "render-blocking-insight",

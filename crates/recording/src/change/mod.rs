@@ -194,7 +194,7 @@ impl Recording {
                 problem,
             };
             let effect = editor.apply(change).map_err(error)?;
-            if effect.exchanges == 0 && effect.endpoints == 0 {
+            if effect.is_none() {
                 let reason = effect.notes.into_iter().next();
                 return Err(error(ChangeProblem::NoEffect { reason }));
             }
@@ -205,6 +205,23 @@ impl Recording {
         }
         let recording = editor.finish();
         Ok(Changed { recording, effects })
+    }
+
+    /// Returns those changes that affect something if they are applied in their order.
+    pub(crate) fn effective(&self, changes: Vec<Change>) -> Vec<Change> {
+        let mut editor = Editor::new(self.clone());
+        let is_effective = |change: &Change| -> bool {
+            let effect = editor.apply(change);
+            effect.is_ok_and(|effect| !effect.is_none())
+        };
+        changes.into_iter().filter(is_effective).collect()
+    }
+}
+
+impl Effect {
+    /// Returns whether nothing differs.
+    fn is_none(&self) -> bool {
+        self.exchanges == 0 && self.endpoints == 0
     }
 }
 

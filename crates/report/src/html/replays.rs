@@ -122,7 +122,8 @@ pub(super) struct ReplaysView<'a> {
 /// The scores of a recording on devices and networks, as a heat map.
 pub(super) struct MatrixView<'a> {
     pub(super) devices: &'a [MatrixCondition],
-    pub(super) rows: Vec<(&'a str, Vec<HeatView>)>,
+    /// The name of each network, its description in parentheses, and its cells.
+    pub(super) rows: Vec<(&'a str, &'a str, Vec<HeatView>)>,
     /// Whether some cells are not measured yet.
     pub(super) is_incomplete: bool,
 }
@@ -181,7 +182,8 @@ pub(super) fn replays_view<'a>(
 fn matrix_view(matrix: &Matrix, is_linked: bool) -> MatrixView<'_> {
     let rows = matrix.rows().map(|(network, cells)| {
         let cells = cells.iter().map(|cell| heat_view(cell, is_linked));
-        (network.name.as_str(), cells.collect())
+        let (name, description) = network.name.split_once(" (").unwrap_or((&network.name, ""));
+        (name, description.trim_end_matches(')'), cells.collect())
     });
     MatrixView {
         devices: &matrix.devices,
