@@ -1,6 +1,7 @@
 //! The binary `plumbline`: parses arguments, resolves settings and connects the other crates.
 
 mod args;
+mod available_memory;
 mod blobs;
 mod budget;
 mod clock;

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::thread::available_parallelism;
@@ -17,6 +18,7 @@ use plumbline_store::PostgresOptions;
 use url::Url;
 
 use crate::args::{BlobArgs, BrowserArgs, DataArgs, FieldArgs, LogArgs, ServeArgs, TargetArgs};
+use crate::available_memory;
 use crate::exit::Exit;
 use crate::retention::Keep;
 use crate::storage::StoreLocation;
@@ -106,11 +108,15 @@ impl ServeSettings {
                     .unwrap_or(PostgresOptions::default().connections),
                 running_per_account: args.running_per_account.filter(|count| *count > 0),
             },
+            slots: {
+                let has_page_clocks = !args.browser.no_page_clock;
+                let default = || default_slots(has_page_clocks);
+                args.slots.unwrap_or_else(default)
+            },
             launch: launch_options(args.browser),
             field: FieldSettings::resolve(&args.field, &targets)?,
             targets,
             secrets_key: args.secrets_key,
-            slots: args.slots.unwrap_or_else(default_slots),
             visits: max_visits(args.visits),
             simulate_locations: args.simulate_locations.unwrap_or(true),
             lease: args
@@ -318,10 +324,44 @@ pub fn drain_grace(seconds: Option<u64>) -> Duration {
     Duration::from_secs(seconds.unwrap_or(DEFAULT_DRAIN_SECONDS))
 }
 
-/// Returns the default number of slots: half of the cores. A page uses one core; its compositor,
-/// the network and this process need another.
-pub fn default_slots() -> u32 {
-    available_parallelism().map_or(1, |cores| {
-        u32::try_from(cores.get() / 2).unwrap_or(u32::MAX).max(1)
-    })
+/// The memory that a slot may need: that of a browser, and of the evidence of its visit.
+const SLOT_BYTES: u64 = (2 << 30) + 400_000_000;
+
+/// Returns the default number of slots. With page clocks, pages do not disturb each other: as many
+/// as there are cores, if the memory suffices. Without, half of the cores, because a page uses one
+/// core, and its compositor, the network and this process need another.
+pub fn default_slots(has_page_clocks: bool) -> u32 {
+    let cores = available_parallelism().map_or(1, NonZero::get);
+    slots(cores, available_memory::bytes(), has_page_clocks)
+}
+
+fn slots(cores: usize, memory_bytes: Option<u64>, has_page_clocks: bool) -> u32 {
+    let by_cores = if has_page_clocks { cores } else { cores / 2 };
+    let by_cores = u32::try_from(by_cores).unwrap_or(u32::MAX);
+    let by_memory = memory_bytes.map_or(u32::MAX, |bytes| {
+        u32::try_from(bytes / SLOT_BYTES).unwrap_or(u32::MAX)
+    });
+    by_cores.min(by_memory).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_limited_by_cores_and_memory() {
+        let gib = |number: u64| Some(number << 30);
+        for (cores, memory_bytes, has_page_clocks, expected) in [
+            (2, gib(23), true, 2),
+            (2, gib(23), false, 1),
+            (8, gib(64), true, 8),
+            (8, gib(64), false, 4),
+            (8, gib(10), true, 4),
+            (8, gib(1), true, 1),
+            (1, None, false, 1),
+        ] {
+            let slots = slots(cores, memory_bytes, has_page_clocks);
+            assert_eq!(slots, expected, "{cores} cores, {memory_bytes:?}");
+        }
+    }
 }

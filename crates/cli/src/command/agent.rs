@@ -27,7 +27,8 @@ pub async fn run(args: AgentArgs) -> Result<Exit, Exit> {
     let server = Server::new(&args.server, &token.reveal(), &trust).map_err(Exit::usage)?;
     let targets = TargetSettings::resolve(args.targets, Some(args.agent_location))?;
     let guard = Arc::new(targets.guard()?);
-    let slots = args.slots.unwrap_or_else(default_slots);
+    let has_page_clocks = !args.browser.no_page_clock;
+    let slots = args.slots.unwrap_or_else(|| default_slots(has_page_clocks));
 
     let (stop, mut stopped) = watch::channel(false);
     tokio::spawn(async move {

@@ -6,6 +6,7 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
 use super::{Finding, warning};
+use crate::available_memory;
 
 /// The cores that one audit uses: one for the page, one for the rest of browser and network.
 const MIN_CORES: usize = 2;
@@ -30,7 +31,7 @@ pub(super) fn cores() -> Finding {
 
 /// Compares the available memory with that of one browser.
 pub(super) fn memory(browser_bytes: u64) -> Finding {
-    let Some(available) = available_memory_bytes() else {
+    let Some(available) = available_memory::bytes() else {
         return warning("Memory: unknown", "mount /proc");
     };
     let text = format!("Memory: {} MiB available", available >> 20);
@@ -42,27 +43,6 @@ pub(super) fn memory(browser_bytes: u64) -> Finding {
         return warning(text, advice);
     }
     Finding::Ok(text)
-}
-
-/// Returns the memory that this process can use: that of the machine, or less in a container.
-fn available_memory_bytes() -> Option<u64> {
-    let machine = meminfo_bytes(&fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable")?;
-    let read = |name: &str| -> Option<u64> {
-        let text = fs::read_to_string(Path::new("/sys/fs/cgroup").join(name)).ok()?;
-        text.trim().parse().ok()
-    };
-    // In a container, the root of the file system is its own group; "max" means no limit.
-    let container = read("memory.max").zip(read("memory.current"));
-    Some(match container {
-        Some((max, current)) => machine.min(max.saturating_sub(current)),
-        None => machine,
-    })
-}
-
-fn meminfo_bytes(meminfo: &str, name: &str) -> Option<u64> {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix(name))?;
-    let kibibytes = line.trim_start_matches(':').split_whitespace().next()?;
-    Some(kibibytes.parse::<u64>().ok()? << 10)
 }
 
 pub(super) fn shared_memory() -> Finding {
@@ -181,10 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_figures_of_proc_are_read() {
-        let meminfo = "MemTotal:       8000 kB\nMemAvailable:   2048 kB\n";
-        assert_eq!(meminfo_bytes(meminfo, "MemAvailable"), Some(2 << 20));
-        assert_eq!(meminfo_bytes(meminfo, "SwapTotal"), None);
+    fn the_time_of_processors_is_read() {
         let stat = "cpu  10 0 20 60 0 0 0 10 5 0\ncpu0 1 1 1 1 1 1 1 1 1 1\n";
         let time = ProcessorTime {
             total: 100.0,
