@@ -35,8 +35,8 @@ pub struct ServeArgs {
     /// Seconds without a heartbeat after which an audit is given to another agent [default: 30]
     #[arg(long, env = "PLUMBLINE_LEASE_SECONDS", value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub lease_seconds: Option<u32>,
-    /// Number of audits that run at the same time; 0 serves without an agent [default: the number of
-    /// cores, or half of it with --no-page-clock, as far as the memory suffices]
+    /// Number of audits that run at the same time; 0 serves without an agent [default: the number
+    /// of cores, or half of it with --no-page-clock, as far as the memory suffices]
     #[arg(long, env = "PLUMBLINE_SLOTS", value_name = "N")]
     pub slots: Option<u32>,
     /// Maximum number of visits per audit; a page is visited again if the host disturbed a visit or
