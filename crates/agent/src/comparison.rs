@@ -104,6 +104,13 @@ impl Auditor {
         };
         first.report.comparison = Some(Box::new(ComparedPages {
             urls: [order.url.clone(), second_url.to_owned()],
+            changes: order
+                .options
+                .replay_second
+                .as_ref()
+                .map_or_else(Vec::new, |second| {
+                    second.changes.iter().map(ToString::to_string).collect()
+                }),
             comparison,
             evidence,
             requests,

@@ -105,6 +105,9 @@ impl<'a> ComparisonReport<'a> {
     fn write_text(&self, out: &mut String) -> std::fmt::Result {
         let [first, second] = &self.compared.urls;
         writeln!(out, "A  {first}\nB  {second}")?;
+        for change in &self.compared.changes {
+            writeln!(out, "   with {change}")?;
+        }
         writeln!(
             out,
             "   {}, {} pairs of visits\n",
@@ -132,6 +135,9 @@ impl<'a> ComparisonReport<'a> {
             .map(|url| url.replace('|', "%7C"));
         writeln!(out, "**{}**\n", headline(self.compared))?;
         writeln!(out, "- A: {first}\n- B: {second}")?;
+        for change in &self.compared.changes {
+            writeln!(out, "  - with {}", change.replace('`', ""))?;
+        }
         writeln!(
             out,
             "- {}, {} pairs of visits\n",
@@ -194,13 +200,16 @@ pub(crate) fn headline(compared: &ComparedPages) -> String {
         names.join(", ")
     };
     let (faster, slower) = (named(Answer::Faster), named(Answer::Slower));
+    let second = if compared.changes.is_empty() {
+        "The second page"
+    } else {
+        "The changed page"
+    };
     match (faster.is_empty(), slower.is_empty()) {
         (true, true) => "No difference shown.".to_owned(),
-        (false, true) => format!("The second page is faster: {faster}."),
-        (true, false) => format!("The second page is slower: {slower}."),
-        (false, false) => {
-            format!("The second page is faster in {faster}, and slower in {slower}.")
-        }
+        (false, true) => format!("{second} is faster: {faster}."),
+        (true, false) => format!("{second} is slower: {slower}."),
+        (false, false) => format!("{second} is faster in {faster}, and slower in {slower}."),
     }
 }
 
@@ -313,6 +322,7 @@ mod tests {
                 "https://a.test/".to_owned(),
                 "https://b.test/?x=<&|>".to_owned(),
             ],
+            changes: Vec::new(),
             comparison: Comparison {
                 pairs: 6,
                 figures: vec![

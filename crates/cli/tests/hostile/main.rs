@@ -49,7 +49,7 @@ const AROUND_THE_VISIT: Duration = Duration::from_secs(150 + 30);
 /// The time for loading, which is the network's deadline in the catalog: all of it, and in the
 /// short part.
 const LOADING_S: u64 = 60;
-const LOADING_SHORT_S: u64 = 12;
+const LOADING_SHORT_S: u64 = 8;
 /// The network of the hostile pages, and one for the well-behaved page, which keeps its deadline.
 const NETWORK: &str = "wifiFast";
 const WELL_BEHAVED_NETWORK: &str = "wifi";

@@ -68,6 +68,8 @@ fn serve(data: &Path, level: &str, args: &[&str]) -> Command {
     command
         .args(["serve", "--listen", "127.0.0.1:0", "--log", level, "--data"])
         .arg(data)
+        // Tests run beside each other: one slot each, unless the arguments say otherwise.
+        .env("PLUMBLINE_SLOTS", "1")
         .args(args);
     command
 }

@@ -118,6 +118,9 @@ const fn time(name: &'static str) -> Compared {
 pub struct ComparedPages {
     /// The URLs of the two pages.
     pub urls: [String; 2],
+    /// The changes of an experiment, which make the second page, each in a few words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<String>,
     #[serde(flatten)]
     pub comparison: Comparison,
     /// The requests and the work of each page, in one visit.

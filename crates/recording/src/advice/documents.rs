@@ -50,17 +50,20 @@ fn selector(name: &str, attribute: &str, value: &str) -> Option<String> {
     quote.map(|quote| format!("{name}[{attribute}={quote}{value}{quote}]"))
 }
 
+fn set(selector: &str, name: &str, value: &str) -> Change {
+    Change::SetAttribute {
+        selector: selector.to_owned(),
+        name: name.to_owned(),
+        value: value.to_owned(),
+        pattern: None,
+    }
+}
+
 /// Returns changes by which a script or style sheet does not block rendering: scripts run after the
 /// document, and style sheets apply when they have come.
 pub(super) fn not_blocking(document: Option<&MainDocument>, url: &str) -> Vec<Change> {
     let Some(document) = document else {
         return Vec::new();
-    };
-    let set = |selector: &str, name: &str, value: &str| Change::SetAttribute {
-        selector: selector.to_owned(),
-        name: name.to_owned(),
-        value: value.to_owned(),
-        pattern: None,
     };
     let mut changes = Vec::new();
     for tag in document.elements("script", "src", url) {
@@ -106,5 +109,36 @@ pub(super) fn discoverable(document: Option<&MainDocument>, url: &str) -> Vec<Ch
         }
     }
     changes.dedup();
+    changes
+}
+
+/// The rule that keeps the proportions of pictures that get a size: without it, those whose width a
+/// style sheet sets would keep the height of the file. It yields to every rule of the page.
+const KEEP_PROPORTIONS: &str = "<style>:where(img[data-sized]) { height: auto }</style>";
+
+/// Returns changes by which the elements of pictures have the sizes of their files, so that their
+/// space is known before they have come.
+pub(super) fn sized<'a>(
+    document: Option<&MainDocument>,
+    pictures: impl Iterator<Item = (&'a str, (u32, u32))>,
+) -> Vec<Change> {
+    let mut changes = Vec::new();
+    for (url, (width, height)) in pictures {
+        for tag in document
+            .iter()
+            .flat_map(|it| it.elements("img", "src", url))
+        {
+            let src = tag.value("src").unwrap_or_default();
+            let Some(selector) = selector("img", "src", src) else {
+                continue;
+            };
+            changes.push(set(&selector, "width", &width.to_string()));
+            changes.push(set(&selector, "height", &height.to_string()));
+            changes.push(set(&selector, "data-sized", ""));
+        }
+    }
+    if !changes.is_empty() {
+        changes.insert(0, in_head(KEEP_PROPORTIONS));
+    }
     changes
 }

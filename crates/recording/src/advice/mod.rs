@@ -9,12 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use plumbline_model::check::{Cell, CheckResult, ChecklistItem, Details, Findings, Node, Row};
 use plumbline_model::experiment::Subject;
 use plumbline_model::report::Report;
+use url::Url;
 
-use crate::{Change, Endpoint, Pattern, Protocol, Recording};
+use crate::{Change, Endpoint, Pattern, Protocol, Recording, picture};
 use documents::MainDocument;
 
 /// The ids of the checks whose advice changes of a recording can follow.
-pub const MEASURABLE_CHECKS: [&str; 12] = [
+pub const MEASURABLE_CHECKS: [&str; 13] = [
     "document-latency-insight",
     "font-display-insight",
     "image-delivery-insight",
@@ -26,6 +27,7 @@ pub const MEASURABLE_CHECKS: [&str; 12] = [
     "server-response-time",
     "unminified-css",
     "unminified-javascript",
+    "unsized-images",
     "viewport-insight",
 ];
 
@@ -134,6 +136,13 @@ impl Recording {
                     .collect()
             }
             "unminified-css" | "unminified-javascript" => minified(),
+            "unsized-images" => {
+                let urls = urls(check);
+                let sized = urls
+                    .into_iter()
+                    .filter_map(|url| Some((url, self.picture_size(url)?)));
+                documents::sized(document, sized)
+            }
             "viewport-insight" => vec![in_head(
                 r#"<meta name="viewport" content="width=device-width, initial-scale=1">"#,
             )],
@@ -174,6 +183,12 @@ impl Recording {
             return Advised { url, changes };
         }
         self.with(changes)
+    }
+
+    /// Returns the size of a recorded picture in pixels.
+    fn picture_size(&self, url: &str) -> Option<(u32, u32)> {
+        let position = self.position_of(&Url::parse(url).ok()?)?;
+        picture::size(&self.exchanges[position].response.as_ref()?.body)
     }
 
     /// Returns a change by which the main document is answered fast.

@@ -195,6 +195,26 @@ fn pictures_are_as_wide_as_they_are_shown() {
 }
 
 #[test]
+fn pictures_without_a_size_get_that_of_their_files() {
+    let mut recording = recording();
+    if let Some(response) = &mut recording.exchanges[3].response {
+        response.set_body(bytes::Bytes::from_static(b"GIF89a\x02\x01\x10\0"));
+    }
+    let report = failed("unsized-images", table(&["https://a.test/shop/hero.jpg"]));
+    let subject = Subject::Check("unsized-images".to_owned());
+    let advised = recording.advised(&subject, &report, 1.0).unwrap();
+    let changed = recording.with_changes(&advised.changes).unwrap();
+    let document = changed.recording.exchanges[0].response.as_ref().unwrap();
+    let html = String::from_utf8(document.decoded_body().unwrap().to_vec()).unwrap();
+    let image = html.split("<img").nth(1).unwrap();
+    assert!(
+        image.contains("width=\"258\"") && image.contains("height=\"16\""),
+        "{html}"
+    );
+    assert!(html.contains("height: auto"), "{html}");
+}
+
+#[test]
 fn a_third_party_is_left_out_with_all_its_hosts() {
     let row = |url: &str| Row::new([Cell::url(url)]);
     let party = Row::new([Cell::text("Ads")]).with([

@@ -4,7 +4,9 @@ mod encoder;
 mod exif;
 mod huffman;
 mod pixels;
+mod size;
 
+pub(crate) use size::size;
 use zune_jpeg::JpegDecoder;
 use zune_jpeg::zune_core::bytestream::ZCursor;
 use zune_jpeg::zune_core::colorspace::ColorSpace;

@@ -11,6 +11,8 @@ pub(super) struct ComparisonView {
     pub(super) headline: String,
     pub(super) first_url: String,
     pub(super) second: Link,
+    /// The changes that make the second page of an experiment.
+    pub(super) changes: Vec<String>,
     pub(super) pairs: String,
     pub(super) figures: Vec<FigureView>,
     pub(super) evidence: Vec<[String; 3]>,
@@ -38,6 +40,7 @@ pub(super) fn comparison_view(compared: &ComparedPages) -> ComparisonView {
         headline: headline(compared),
         first_url: first_url.clone(),
         second: Link::new(second_url, ""),
+        changes: compared.changes.clone(),
         pairs: count(compared.comparison.pairs, "pair", "pairs"),
         figures: compared.comparison.figures.iter().map(figure).collect(),
         evidence: compared.evidence.iter().map(evidence_cells).collect(),

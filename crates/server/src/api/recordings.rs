@@ -8,6 +8,7 @@ use axum::{
 };
 use plumbline_model::matrix::Matrix;
 use plumbline_recording::Recording;
+use plumbline_store::StoredReport;
 use tokio::task::spawn_blocking;
 
 use crate::{
@@ -37,18 +38,47 @@ pub(crate) async fn one(
     PathId(id): PathId,
     query: Query,
 ) -> Result<Response, Failure> {
-    query.only(&["format", "redact"])?;
-    let format = query.get("format", "Format", |name| {
-        Some(FORMATS.into_iter().find(|format| *format == name))
-    })?;
-    let format = format.map(|format| format.ok_or_else(invalid_format));
-    let is_har = format.transpose()? == Some("har");
-    let is_redacted = query.get("redact", "Redact", |text| text.parse::<bool>().ok())?;
-    let is_redacted = is_redacted.unwrap_or(false);
+    let options = FileOptions::read(&query)?;
     let stored = replays::completed(&service, &caller.account_id, &id).await?;
     caller.context.set_audit(&stored.tracking_id);
-    let permit = replays::permit(&service).await?;
-    let packed = replays::packed(&service, &stored).await?;
+    file(&service, &stored, options).await
+}
+
+/// The format of a recording as a file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FileOptions {
+    is_har: bool,
+    is_redacted: bool,
+}
+
+impl FileOptions {
+    /// Reads the options from `format` and `redact`.
+    pub(crate) fn read(query: &Query) -> Result<Self, Failure> {
+        query.only(&["format", "redact"])?;
+        let format = query.get("format", "Format", |name| {
+            Some(FORMATS.into_iter().find(|format| *format == name))
+        })?;
+        let format = format.map(|format| format.ok_or_else(invalid_format));
+        let is_redacted = query.get("redact", "Redact", |text| text.parse::<bool>().ok())?;
+        Ok(Self {
+            is_har: format.transpose()? == Some("har"),
+            is_redacted: is_redacted.unwrap_or(false),
+        })
+    }
+}
+
+/// Responds with the recording of an audit as a file.
+pub(crate) async fn file(
+    service: &SharedState,
+    stored: &StoredReport,
+    options: FileOptions,
+) -> Result<Response, Failure> {
+    let permit = replays::permit(service).await?;
+    let packed = replays::packed(service, stored).await?;
+    let FileOptions {
+        is_har,
+        is_redacted,
+    } = options;
     let convert = spawn_blocking(move || {
         let _permit = permit;
         if !is_har && !is_redacted {
@@ -70,7 +100,7 @@ pub(crate) async fn one(
     } else {
         ("application/octet-stream", "recording")
     };
-    let disposition = format!("attachment; filename=\"{id}.{extension}\"");
+    let disposition = format!("attachment; filename=\"{}.{extension}\"", stored.audit_id);
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static(content_type)),
         (

@@ -66,6 +66,7 @@ pub(crate) fn routes() -> Router<SharedState> {
             post(report::replays::price_list),
         )
         .route("/reports/{id}/matrix", post(report::replays::matrix))
+        .route("/reports/{id}/recording", get(report::replays::recording))
         .route("/reports/{id}/export/{format}", get(report::export))
         .route("/reports/{id}/{picture}", get(report::picture))
         .route("/shared/{token}", get(report::shared))

@@ -207,8 +207,38 @@ async fn a_matrix_is_shown_as_a_heat_map() {
     let history = recorded.rig.browse(&history).await;
     assert!(history.text().contains(&recorded.audit_id));
     assert!(!history.text().contains(&lease.audit_id));
+    let list = recorded
+        .rig
+        .browse(&get("/audits").header("Cookie", &owner))
+        .await;
+    assert!(
+        list.text()
+            .contains("<span class=\"label small\">recording</span>")
+    );
     let invalid = form(&path, "network=cable").header("Cookie", &owner);
     assert_eq!(recorded.rig.browse(&invalid).await.status, 406);
+}
+
+#[tokio::test]
+async fn a_recording_is_downloaded_from_its_report_page() {
+    let recorded = Recorded::new().await;
+    let owner = sign_in(&recorded.rig, &recorded.rig.key).await;
+    let path = format!("/reports/{}/recording", recorded.audit_id);
+    let page = recorded.page().await;
+    assert!(page.contains(&format!("href=\"{path}\"")));
+    assert!(!page.contains("Audit again and record"));
+    let file = recorded
+        .rig
+        .browse(&get(&path).header("Cookie", &owner))
+        .await;
+    assert_eq!(
+        file.header("content-type"),
+        Some("application/octet-stream")
+    );
+    let har = get(&format!("{path}?format=har&redact=true")).header("Cookie", &owner);
+    let har = recorded.rig.browse(&har).await;
+    assert_eq!(har.json()["log"]["entries"].as_array().unwrap().len(), 1);
+    assert_eq!(recorded.rig.browse(&get(&path)).await.status, 303);
 }
 
 #[tokio::test]

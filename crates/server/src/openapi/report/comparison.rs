@@ -82,10 +82,17 @@ fn members() -> [(&'static str, Value); 5] {
     ]
 }
 
+/// Returns the members of an experiment.
+fn optional_members() -> [(&'static str, Value); 1] {
+    let description =
+        "The changes of an experiment, which make the second page, each in a few words.";
+    [("changes", described(list(text()), description))]
+}
+
 /// Returns the schema of the comparison in a report.
 pub(super) fn in_report() -> Value {
     let description = "The comparison with a second page, if the audit is one.";
-    object(description, &members(), &[])
+    object(description, &members(), &optional_members())
 }
 
 /// Returns the schema of the result of a comparison.
@@ -96,5 +103,9 @@ pub(super) fn result() -> Value {
         described(text(), "The device, network and location of all visits."),
     ));
     required.push(("madeAt", text()));
-    object("The result of a comparison.", &required, &[])
+    object(
+        "The result of a comparison.",
+        &required,
+        &optional_members(),
+    )
 }

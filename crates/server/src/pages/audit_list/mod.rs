@@ -69,6 +69,18 @@ pub(super) struct AuditRow {
     /// The URL of the measured document, if the request was redirected to another page.
     pub(super) redirected_to: Option<String>,
     pub(super) labels: Vec<String>,
+    /// The kind of an audit that is not an ordinary one.
+    pub(super) kind: Option<&'static str>,
+}
+
+/// Returns what to call an audit that is not an ordinary one.
+pub(super) fn kind(is_comparison: bool, is_replay: bool) -> Option<&'static str> {
+    match (is_comparison, is_replay) {
+        (true, true) => Some("experiment"),
+        (true, false) => Some("comparison"),
+        (false, true) => Some("recording"),
+        (false, false) => None,
+    }
 }
 
 /// Returns the rows of a list of audits.
@@ -106,6 +118,10 @@ fn audit_row(past: &PastAudit) -> AuditRow {
             .and_then(|summary| redirected_to(&past.url, summary.final_url.as_deref()?))
             .map(str::to_owned),
         labels: Vec::new(),
+        kind: kind(
+            summary.is_some_and(|summary| summary.comparison.is_some()),
+            past.is_replay(),
+        ),
     }
 }
 
@@ -164,6 +180,10 @@ pub(super) fn listed_row(audit: &AuditEntry, catalog: &Catalog) -> AuditRow {
         },
         redirected_to: audit.final_url.clone(),
         labels: audit.labels.clone(),
+        kind: kind(
+            order.options.need_comparison(),
+            order.options.replay.is_some(),
+        ),
     }
 }
 /// Describes the end of an audit without measurements.

@@ -454,6 +454,7 @@ mod tests {
             state: String::new(),
             redirected_to: None,
             labels: Vec::new(),
+            kind: None,
         };
         for (conditions, expected) in [
             (&["a", "b", "a", "b"][..], [2, 0]),

@@ -90,14 +90,17 @@ struct OwnerActions<'a> {
     audit_id: &'a str,
     /// The fields of the form that starts the same audit again.
     audit_again: [(&'static str, &'a str); 6],
+    /// Whether the traffic of the visit was recorded.
+    is_recorded: bool,
     share: Option<&'a Share>,
 }
 
 impl<'a> OwnerActions<'a> {
-    fn new(audit_id: &'a str, report: &'a Report, share: Option<&'a Share>) -> Self {
+    fn new(stored: &'a StoredReport, report: &'a Report, share: Option<&'a Share>) -> Self {
         let conditions = &report.conditions;
         Self {
-            audit_id,
+            audit_id: &stored.audit_id,
+            is_recorded: stored.order.options.record,
             audit_again: [
                 ("url", &report.requested_url),
                 ("device", &conditions.device.id),
@@ -179,7 +182,7 @@ async fn render(
             logo,
             owner: match &reader {
                 Reader::Owner(share) => {
-                    let owner = OwnerActions::new(&stored.audit_id, &report, share.as_ref());
+                    let owner = OwnerActions::new(&stored, &report, share.as_ref());
                     Some(owner)
                 }
                 Reader::Guest => None,

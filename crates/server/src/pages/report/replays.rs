@@ -7,6 +7,7 @@ use plumbline_report::html::Replays;
 use crate::{
     api::{
         PathId,
+        recordings::{self, FileOptions},
         request_body::{ExperimentRequest, MatrixRequest},
     },
     app::App,
@@ -16,6 +17,7 @@ use crate::{
         form::Form,
         session::{Visitor, see_other},
     },
+    query::Query,
     replays::{self, ReplayResults},
     request_context::RequestContext,
     state::SharedState,
@@ -65,6 +67,19 @@ pub(crate) async fn matrix(
     let starter = starter(&visitor);
     replays::start_matrix(&service, &starter, &id, request, None).await?;
     Ok(see_other(&format!("/reports/{id}#matrix")))
+}
+
+/// `GET /reports/{id}/recording`: the recording as a file, with `format` and `redact` as in the
+/// API.
+pub(crate) async fn recording(
+    State(service): State<SharedState>,
+    visitor: Visitor,
+    PathId(id): PathId,
+    query: Query,
+) -> Result<Response, Failure> {
+    let options = FileOptions::read(&query)?;
+    let stored = replays::completed(&service, &visitor.account_id, &id).await?;
+    recordings::file(&service, &stored, options).await
 }
 
 fn starter(visitor: &Visitor) -> Starter {
