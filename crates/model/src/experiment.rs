@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::check::{Cell, CheckResult, Details};
-use crate::comparison::{ComparedFigure, Comparison};
+use crate::comparison::Comparison;
 use crate::report::Report;
 
 /// The check whose details list the third parties of a page.
@@ -38,14 +38,6 @@ pub struct Experiment {
     /// The reason why nothing was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-}
-
-impl Experiment {
-    /// Returns a figure by its short name.
-    pub fn figure(&self, name: &str) -> Option<&ComparedFigure> {
-        let figures = &self.comparison.as_ref()?.figures;
-        figures.iter().find(|figure| figure.name == name)
-    }
 }
 
 /// Returns the newest experiment of a subject that was measured, else the newest. The experiments

@@ -29,10 +29,11 @@ mod redaction;
 mod testing;
 mod validity;
 
-pub use advice::{AdviceError, Advised, MAX_CHANGES, MEASURABLE_CHECKS};
+pub use advice::{AdviceError, Advised, MEASURABLE_CHECKS};
 pub use body::BodyError;
 pub use change::{
-    Change, ChangeError, ChangeProblem, Changed, Effect, HostPattern, HostsPattern, Pattern,
+    Change, ChangeError, ChangeProblem, Changed, Effect, HostPattern, HostsPattern, MAX_CHANGES,
+    Pattern,
 };
 pub use container::RecordingError;
 pub use har::HarError;

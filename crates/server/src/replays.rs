@@ -83,34 +83,34 @@ pub(crate) async fn start_experiment(
     idempotency_key: Option<String>,
 ) -> Result<String, Failure> {
     let stored = completed(service, &starter.account_id, audit_id).await?;
-    let tried = request.tried()?;
     let pixel_ratio = pixel_ratio(&service.app, &stored);
     let replay = replay(&stored, request.is_repeatable());
-    let other = match &tried {
-        Tried::Recording(id) => {
-            let other = completed(service, &starter.account_id, id).await?;
-            let _permit = permit(service).await?;
-            packed(service, &other).await?;
-            Some(other)
+    let (url, options) = match request.tried()? {
+        Tried::Changes(changes) => {
+            let (url, advised) = with_recording(service, &stored, move |recording, _| {
+                Ok((recording.url.clone(), changed(recording, changes)?))
+            })
+            .await?;
+            (url, experiment(replay, advised, None))
         }
-        Tried::Changes(_) | Tried::Advice(_) => None,
+        Tried::Advice(subject) => {
+            let (url, advised, subject) =
+                with_recording(service, &stored, move |recording, report| {
+                    let advised = advised(recording, &parse(report)?, &subject, pixel_ratio)?;
+                    Ok((recording.url.clone(), advised, subject))
+                })
+                .await?;
+            (url, experiment(replay, advised, Some(subject)))
+        }
+        Tried::Recording(id) => {
+            let other = completed(service, &starter.account_id, &id).await?;
+            for audit in [&stored, &other] {
+                let _permit = permit(service).await?;
+                packed(service, audit).await?;
+            }
+            (stored.order.url.clone(), compared(replay, &other))
+        }
     };
-    let (url, options) = with_recording(service, &stored, move |recording, report| {
-        let advised = match (&tried, other) {
-            (Tried::Changes(changes), _) => changed(recording, changes)?,
-            (Tried::Advice(subject), _) => {
-                advised(recording, &parse(report)?, subject, pixel_ratio)?
-            }
-            (Tried::Recording(_), other) => {
-                let other = other.ok_or(Failure::NotFound)?;
-                let options = compared(replay, &other);
-                return Ok((recording.url.clone(), options));
-            }
-        };
-        let options = experiment(replay, advised, tried.subject());
-        Ok((recording.url.clone(), options))
-    })
-    .await?;
     let order = Order {
         url,
         options,
@@ -225,14 +225,14 @@ fn compared(replay: Replay, other: &StoredReport) -> VisitOptions {
 }
 
 /// Returns a visit with changes that were chosen by hand, if each affects something.
-fn changed(recording: &Recording, changes: &[Change]) -> Result<Advised, Failure> {
-    recording.with_changes(changes).map_err(|error| {
+fn changed(recording: &Recording, changes: Vec<Change>) -> Result<Advised, Failure> {
+    recording.with_changes(&changes).map_err(|error| {
         let value = InvalidValue::new("changes", format!("{error}."));
         Failure::InvalidChanges(value)
     })?;
     Ok(Advised {
         url: recording.url.clone(),
-        changes: changes.to_vec(),
+        changes,
     })
 }
 

@@ -93,7 +93,8 @@ pub trait PageStore: Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<Option<SharedPage>, StoreError>;
 
-    /// Returns the newest audits of the account, optionally of one URL only.
+    /// Returns the newest audits of the account, or those of one URL, without audits of recordings:
+    /// these say nothing about the page at their time.
     async fn recent(
         &self,
         account_id: &str,

@@ -11,6 +11,7 @@ use plumbline_model::experiment::Subject;
 use plumbline_model::report::Report;
 use url::Url;
 
+use crate::change::MAX_CHANGES;
 use crate::{Change, Endpoint, Pattern, Protocol, Recording, picture};
 use documents::MainDocument;
 
@@ -30,9 +31,6 @@ pub const MEASURABLE_CHECKS: [&str; 13] = [
     "unsized-images",
     "viewport-insight",
 ];
-
-/// The most changes that an experiment has.
-pub const MAX_CHANGES: usize = 50;
 
 /// The time in which a fast server answers, which estimates of savings assume as well.
 const FAST_RESPONSE_MS: u32 = 100;

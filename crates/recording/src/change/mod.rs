@@ -30,6 +30,9 @@ use editor::Editor;
 pub use error::{ChangeError, ChangeProblem};
 pub use pattern::{HostPattern, HostsPattern, Pattern};
 
+/// The most changes of an experiment.
+pub const MAX_CHANGES: usize = 50;
+
 /// One change of a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(

@@ -349,7 +349,8 @@ impl PageStore for PostgresStore {
                     None => rows(db, &format!("{COLUMNS} {ORDER}"), &[&account_id, &limit]).await,
                     Some(url) => {
                         let sql = format!(
-                            "{COLUMNS} AND md5(audits.url) = md5($3::text) AND audits.url = $3 {ORDER}"
+                            "{COLUMNS} AND md5(audits.url) = md5($3::text) AND audits.url = $3
+                             AND options::jsonb #>> '{{replay,recording}}' IS NULL {ORDER}"
                         );
                         rows(db, &sql, &[&account_id, &limit, url]).await
                     }

@@ -342,7 +342,10 @@ fn recent(
             .query_map(params![account_id, limit], audit)?
             .collect::<Result<_, _>>()?,
         Some(url) => connection
-            .prepare_cached(&format!("{COLUMNS} AND audits.url = ? {ORDER}"))?
+            .prepare_cached(&format!(
+                "{COLUMNS} AND audits.url = ?
+                 AND json_extract(audits.options, '$.replay.recording') IS NULL {ORDER}"
+            ))?
             .query_map(params![account_id, url, limit], audit)?
             .collect::<Result<_, _>>()?,
     };

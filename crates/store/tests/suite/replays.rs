@@ -4,7 +4,7 @@ use plumbline_store::{Acceptance, Account, Submission};
 use super::{Backend, account, audit};
 
 pub async fn replays_of_a_recording_are_found_newest_first(backend: &dyn Backend) {
-    let store = backend.open().await;
+    let (store, pages) = backend.open_pages().await;
     let mine = account(&*store, 10).await;
     let theirs = account(&*store, 10).await;
     let replaying = |account: &Account, name: &str| {
@@ -44,4 +44,15 @@ pub async fn replays_of_a_recording_are_found_newest_first(backend: &dyn Backend
     assert_eq!(of(&mine, "report-of-recorded", 1).await, expected[..1]);
     assert!(of(&mine, "report-of-other", 10).await.is_empty());
     assert_eq!(of(&theirs, "report-of-recorded", 10).await.len(), 2);
+
+    // They are recent audits, but not part of the history of their page.
+    let url = audit(&mine, expected[0].as_str()).order.url;
+    assert_eq!(pages.recent(&mine.id, None, 10).await.unwrap().len(), 2);
+    assert!(
+        pages
+            .recent(&mine.id, Some(&url), 10)
+            .await
+            .unwrap()
+            .is_empty()
+    );
 }

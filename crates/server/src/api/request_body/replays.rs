@@ -64,16 +64,6 @@ pub(crate) enum Tried {
     Recording(String),
 }
 
-impl Tried {
-    /// Returns the advice that is followed, if any.
-    pub(crate) fn subject(self) -> Option<Subject> {
-        match self {
-            Self::Changes(_) | Self::Recording(_) => None,
-            Self::Advice(subject) => Some(subject),
-        }
-    }
-}
-
 impl ExperimentRequest {
     /// Returns the request of an experiment that follows an advice of the report, or of a price
     /// list if there is none.

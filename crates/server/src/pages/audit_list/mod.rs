@@ -25,7 +25,7 @@ pub(super) struct PastAudit {
 impl PastAudit {
     /// Returns whether a recording was visited, so that the figures are not those of the page at
     /// that time.
-    pub(super) fn is_replay(&self) -> bool {
+    fn is_replay(&self) -> bool {
         let conditions = self.summary.as_ref().map(|summary| &summary.conditions);
         conditions.is_some_and(|conditions| conditions.replay.is_some())
     }

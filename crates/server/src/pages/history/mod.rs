@@ -83,8 +83,7 @@ async fn render(
     if audits.is_empty() {
         return Err(Failure::NotFound);
     }
-    let past = audits.into_iter().map(PastAudit::from);
-    let past: Vec<_> = past.filter(|audit| !audit.is_replay()).collect();
+    let past: Vec<_> = audits.into_iter().map(PastAudit::from).collect();
     let field = field_past(service, &url, &past).await?;
     let render = move || page_frame.render(&HistoryPage::new(&url, &past, &field, sharing));
     Ok(service.render_pool.page(render).await?.into_response())

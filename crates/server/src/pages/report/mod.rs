@@ -26,7 +26,7 @@ use super::session::{Visitor, see_other};
 use crate::{
     api::{PathId, PathIds, export::file as export_file},
     errors::Failure,
-    replays::{self as all_replays, ReplayResults},
+    replays as all_replays,
     share::{new_share, store_share, valid_days},
     state::SharedState,
 };
@@ -163,12 +163,12 @@ async fn render(
     };
     // Only what was recorded can be measured again.
     let is_recorded = stored.order.options.record;
-    let results = if is_recorded {
-        all_replays::results(service, &stored.account_id, &stored.audit_id).await?
+    let (results, choices) = if is_recorded {
+        let results = all_replays::results(service, &stored.account_id, &stored.audit_id).await?;
+        (results, Choices::of(&service.app, &stored.order.device))
     } else {
-        ReplayResults::default()
+        Default::default()
     };
-    let choices = Choices::of(&service.app, &stored.order.device);
     let has_logo = page_parts(service)?.logo.is_some();
     let logo = has_logo.then_some(LOGO_PATH);
     let page = service.render_pool.page(move || {
