@@ -262,7 +262,7 @@ impl Control {
         }
         // A thread that runs at the moment is noticed at much less cost than one that waits for a
         // core.
-        if sample.activity.is_busy() || self.threads.have_run() || !self.threads.are_blocked() {
+        if sample.activity.is_busy() || self.threads.have_run() {
             return Step::Run;
         }
         let waiters = self.clock.waiters().unwrap_or_default();
@@ -273,9 +273,15 @@ impl Control {
             .chain(reached)
             .min();
         match next {
-            // The states and waits were read one after the other: nothing may have happened
+            // The waits and states were read one after the other: nothing may have happened
             // meanwhile.
-            Some(next) if next - now >= MIN_JUMP && !self.threads.have_run() => Step::Jump(next),
+            Some(next)
+                if next - now >= MIN_JUMP
+                    && self.threads.are_blocked()
+                    && !self.threads.have_run() =>
+            {
+                Step::Jump(next)
+            }
             _ => Step::Run,
         }
     }

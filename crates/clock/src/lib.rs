@@ -17,6 +17,7 @@ mod library;
 mod outside;
 mod rate;
 mod shared;
+mod system_load;
 mod threads;
 mod time;
 mod timers;

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use nix::time::{clock_getcpuclockid, clock_gettime};
 use nix::unistd::Pid;
 
+use crate::system_load::SystemLoad;
 use crate::{PageTime, ThreadActivity, Waiter, interrupt};
 
 /// The time between two searches for new processes and threads.
@@ -34,6 +35,7 @@ pub struct BrowserThreads {
     searched_at: Option<Instant>,
     /// The last id that was given to a process or thread at the last search.
     last_id: Option<i32>,
+    load: Option<SystemLoad>,
     sampled_at: Instant,
 }
 
@@ -44,6 +46,8 @@ struct Process {
     /// The processor time of all threads together at the last sample. If it is unchanged, no thread
     /// has to be read.
     ran: Option<Duration>,
+    /// The processor time of all threads together before they were last seen blocked.
+    ran_when_blocked: Option<Duration>,
     threads: HashMap<i32, Thread>,
 }
 
@@ -100,6 +104,7 @@ impl BrowserThreads {
             looked_at: None,
             searched_at: None,
             last_id: None,
+            load: SystemLoad::open(),
             sampled_at: Instant::now(),
         }
     }
@@ -137,7 +142,9 @@ impl BrowserThreads {
             (self.looked_at, self.searched_at) = (None, None);
             return false;
         }
-        self.threads().all(|(_, _, thread)| thread.is_blocked())
+        let is_alone = self.load.as_ref().and_then(SystemLoad::ready) == Some(1);
+        let mut processes = self.processes.iter_mut();
+        processes.all(|(id, process)| process.is_blocked(*id, is_alone))
     }
 
     /// Returns all threads, each with the id of its process and its own.
@@ -194,7 +201,7 @@ impl BrowserThreads {
     /// Returns whether a process or thread was started since the last call, or may show its kind
     /// only now.
     fn may_have_new_ones(&mut self) -> bool {
-        let last_id = last_id();
+        let last_id = self.load.as_ref().and_then(SystemLoad::last_id);
         let is_unchanged = last_id.is_some() && last_id == self.last_id;
         self.last_id = last_id;
         let mut looks = self.looks.values();
@@ -274,6 +281,23 @@ impl Process {
             true
         });
     }
+
+    /// Returns whether no thread runs or is ready to run. `is_alone` says that no thread of the
+    /// whole system but the caller does.
+    fn is_blocked(&mut self, id: i32, is_alone: bool) -> bool {
+        let ran = process_time(id);
+        // A thread that waits for a disk has run before. So if none has run since all were seen
+        // blocked, they are blocked or ready.
+        if is_alone && ran.is_some() && ran == self.ran_when_blocked {
+            return true;
+        }
+        self.ran_when_blocked = None;
+        let is_blocked = self.threads.values().all(Thread::is_blocked);
+        if is_blocked {
+            self.ran_when_blocked = ran;
+        }
+        is_blocked
+    }
 }
 
 impl Thread {
@@ -350,12 +374,6 @@ fn process_time(process: i32) -> Option<Duration> {
     clock_gettime(clock).ok().map(Duration::from)
 }
 
-/// Returns the last id that was given to a process or a thread.
-fn last_id() -> Option<i32> {
-    let text = fs::read_to_string("/proc/loadavg").ok()?;
-    text.split_whitespace().next_back()?.parse().ok()
-}
-
 fn group_of(process: i32) -> Option<i32> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // The state, the parent and the group follow the name.
@@ -407,6 +425,30 @@ mod tests {
         let stat = format!("12 (a) b) S {}\n", fields.join(" "));
         assert_eq!(core_of(stat.as_bytes()), Some(39));
         assert_eq!(core_of(b"12 (a) S 4 5"), None);
+    }
+
+    #[test]
+    fn threads_that_have_not_run_since_they_were_blocked_are_read_only_if_others_are_ready() {
+        let mut child = std::process::Command::new("cat")
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let id = i32::try_from(child.id()).unwrap();
+        let mut process = Process::default();
+        process.threads.insert(id, Thread::open(id, id).unwrap());
+        while !process.is_blocked(id, false) {
+            std::thread::yield_now();
+        }
+        // A thread that runs would be noticed, if it were read.
+        let own = rustix::thread::gettid().as_raw_pid();
+        let own_process = i32::try_from(std::process::id()).unwrap();
+        let running = Thread::open(own_process, own).unwrap();
+        process.threads.insert(own, running);
+        assert!(process.is_blocked(id, true));
+        assert!(!process.is_blocked(id, false));
+        assert!(!process.is_blocked(id, true));
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]
