@@ -99,6 +99,7 @@ const PERFORMANCE: &[(&Check, f64, Group)] = &[
     (&perf::unused_javascript::CHECK, 0.0, Group::Diagnostics),
     (&perf::total_byte_weight::CHECK, 0.0, Group::Diagnostics),
     (&perf::resource_summary::CHECK, 0.0, Group::Experimental),
+    (&perf::script_treemap_data::CHECK, 0.0, Group::Experimental),
     (&perf::redirects::CHECK, 0.0, Group::Experimental),
     (&perf::server_response_time::CHECK, 0.0, Group::Experimental),
 ];
@@ -325,8 +326,12 @@ mod tests {
 
     #[test]
     fn checks_refer_to_a_page_with_more_except_where_lighthouse_does_not() {
-        const WITHOUT_PAGE: [&str; 3] =
-            ["inspector-issues", "main-thread-tasks", "resource-summary"];
+        const WITHOUT_PAGE: [&str; 4] = [
+            "inspector-issues",
+            "main-thread-tasks",
+            "resource-summary",
+            "script-treemap-data",
+        ];
         for RegisteredCheck { check, .. } in entries() {
             match check.learn_more {
                 Some(url) => assert!(url.starts_with("https://"), "{}", check.id),

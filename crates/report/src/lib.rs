@@ -19,6 +19,7 @@ mod junit;
 pub mod lighthouse;
 pub mod matrix;
 mod network;
+mod script_sizes;
 pub mod terminal;
 #[cfg(test)]
 mod testing;

@@ -81,3 +81,17 @@ pub fn script_request<'a>(requests: &'a Requests, script: &Script) -> Option<&'a
     }
     Some(request)
 }
+
+/// Returns the transferred bytes for each code unit of a script, as far as its request tells.
+pub fn transferred_share(requests: &Requests, script: &Script) -> f64 {
+    let request = script_request(requests, script);
+    let length = request
+        .map(Request::resource_bytes)
+        .filter(|bytes| *bytes > 0.0)
+        .unwrap_or(script.length as f64);
+    if length > 0.0 {
+        TextKind::Script.body_bytes(request, length) / length
+    } else {
+        0.0
+    }
+}

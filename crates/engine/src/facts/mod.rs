@@ -48,7 +48,7 @@ pub use anchors::{Anchor, Anchors};
 pub use axe::{Axe, AxeNode, AxeRule};
 pub use back_forward::{BackForward, NotRestored};
 pub use console::{Console, ConsoleEntry};
-pub use content_size::{TextKind, script_request};
+pub use content_size::{TextKind, script_request, transferred_share};
 pub use device_work::{DeviceWork, long_tasks};
 pub use fetched_file::{AiCatalog, AiCatalogReference, FetchedFile, LlmsTxt, RobotsTxt};
 pub use image_sizing::{ImageSizing, SizedImage, SizingRules};

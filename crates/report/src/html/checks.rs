@@ -13,6 +13,8 @@ use super::figures::{bytes, ms};
 use super::gain::{Gain, concerned_metrics, gain};
 use super::links::Link;
 use super::replays::{ExperimentView, Replays};
+use super::treemap::{self, Tile};
+use crate::script_sizes;
 
 /// A category with its score and checks.
 pub(super) struct CategoryView {
@@ -84,6 +86,7 @@ impl LearnMore {
 pub(super) enum DetailsView {
     Elements(Vec<ElementView>, usize),
     Table(TableView, usize),
+    Treemap(Vec<Tile>),
 }
 
 /// A table of details.
@@ -286,12 +289,28 @@ fn check_view(
             .then(|| format!("Weight {}.", (check.weight * 100.0).round() / 100.0)),
         learn_more: check.learn_more.as_deref().and_then(LearnMore::new),
         warnings: check.warnings.clone(),
-        details: check
-            .details
-            .as_ref()
-            .map_or_else(Vec::new, |details| details_views(details, page)),
+        details: match &check.details {
+            Some(Details::Findings(scripts)) if check.id == script_sizes::CHECK_ID => {
+                treemap_views(scripts, page)
+            }
+            Some(details) => details_views(details, page),
+            None => Vec::new(),
+        },
         experiment: None,
     }
+}
+
+/// Returns a treemap of scripts, and a table of the scripts without their sources.
+fn treemap_views(scripts: &Findings, page: &ShownPage) -> Vec<DetailsView> {
+    let tiles = treemap::treemap(scripts);
+    let without_sources = scripts.rows.iter().map(|row| Row::new(row.cells.clone()));
+    let table = Details::Findings(Findings {
+        columns: scripts.columns.clone(),
+        rows: without_sources.collect(),
+    });
+    let treemap = (!tiles.is_empty()).then_some(DetailsView::Treemap(tiles));
+    let table = details_views(&table, page);
+    treemap.into_iter().chain(table).collect()
 }
 
 /// The audited page that details refer to.

@@ -28,6 +28,7 @@ mod report_page;
 pub(crate) mod responsiveness;
 mod steps;
 pub mod summary;
+mod treemap;
 
 pub(crate) use cache::summary as cache_summary;
 pub use code_text::CodeText;

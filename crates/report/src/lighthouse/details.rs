@@ -7,6 +7,8 @@ use serde_json::{Map, Value, json};
 
 use super::pictures::Pictures;
 use super::tree::network_tree;
+use super::treemap;
+use crate::script_sizes;
 
 /// The details of an audit.
 pub(super) struct ConvertedDetails {
@@ -24,6 +26,13 @@ impl ConvertedDetails {
 
 /// Converts the details of a check.
 pub(super) fn of_check(check: &CheckResult, pictures: &mut Pictures) -> Option<ConvertedDetails> {
+    if check.id == script_sizes::CHECK_ID {
+        let nodes = treemap::nodes(check.details.as_ref()?)?;
+        return Some(ConvertedDetails {
+            details: json!({ "type": "treemap-data", "nodes": nodes }),
+            metric_savings: None,
+        });
+    }
     let check = serde_json::to_value(check).ok()?;
     let savings = &check["savings"];
     let mut details = convert(&check["details"], pictures)?;

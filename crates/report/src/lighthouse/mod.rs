@@ -13,6 +13,7 @@ mod metrics;
 mod pictures;
 mod requests;
 mod tree;
+mod treemap;
 mod vitals;
 
 use plumbline_catalog::Mode;

@@ -27,6 +27,7 @@ mod page_load;
 pub mod redirects;
 pub mod render_blocking;
 pub mod resource_summary;
+pub mod script_treemap_data;
 pub mod server_response_time;
 mod shift_rows;
 pub mod third_parties;

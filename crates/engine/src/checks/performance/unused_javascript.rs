@@ -1,8 +1,6 @@
 use super::wasted_bytes::{self, WastefulFile};
 use crate::checks::{Outcome, check};
-use crate::facts::{
-    Facts, Missing, Module, Request, Requests, Script, Scripts, TextKind, script_request,
-};
+use crate::facts::{Facts, Missing, Module, Requests, Script, Scripts, transferred_share};
 
 check! {
     /// # What
@@ -51,12 +49,7 @@ fn judge(requests: &Requests, script: &Script) -> Option<WastefulFile> {
     if coverage.unused == 0 || coverage.total == 0 {
         return None;
     }
-    let request = script_request(requests, script);
-    let length = request
-        .map(Request::resource_bytes)
-        .filter(|bytes| *bytes > 0.0)
-        .unwrap_or(script.length as f64);
-    let share = TextKind::Script.body_bytes(request, length) / length;
+    let share = transferred_share(requests, script);
     let file = WastefulFile {
         name: script.url.clone(),
         total_bytes: (share * coverage.total as f64).round(),

@@ -7,6 +7,7 @@ mod field;
 mod main_thread;
 mod ring;
 mod strip;
+mod treemap;
 mod waterfall;
 
 pub use axis::{Axis, WIDTH};
@@ -15,4 +16,5 @@ pub(super) use field::distribution;
 pub(super) use main_thread::main_thread;
 pub(super) use ring::{fraction_ring, ring};
 pub(super) use strip::strip;
+pub(super) use treemap::{Rectangle, tiles};
 pub use waterfall::{bar, has_unknown_phases};
