@@ -221,7 +221,15 @@ fn stored_evidence_is_evaluated_again_to_the_same_bytes() {
     let bundle = dir.path().join("bundle.gz");
     let bundle = bundle.to_str().unwrap();
     let url = format!("http://{}/", pages::serve());
-    let output = audit(&[&url, "--network", "wifi", "--json", "--bundle", bundle]);
+    let output = audit(&[
+        &url,
+        "--network",
+        "wifi",
+        "--json",
+        "--quick",
+        "--bundle",
+        bundle,
+    ]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let audited: Value = serde_json::from_slice(&output.stdout).unwrap();
     let judge = || plumbline().args(["judge", bundle]).output().unwrap();

@@ -85,6 +85,7 @@ impl Client {
     pub fn try_start(&self, url: &str) -> Option<Response> {
         let body = serde_json::json!({
             "url": url, "device": "desktop", "network": "wifiFast", "location": "us-tx",
+            "quick": true,
         })
         .to_string();
         self.send(&self.post_text("/v1/audit/start", &body))

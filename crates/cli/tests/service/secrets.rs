@@ -262,7 +262,7 @@ fn the_secrets_of_a_client_are_nowhere_when_its_audit_has_ended() {
     let mut start = json!({
         "url": site.url("account"), "device": "desktop", "network": "wifiFast", "location": "us-tx",
         "state": state(), "expect": { "selector": "#a", "url": "*/home*" }, "webhook": site.url("hook"),
-        "steps": steps(),
+        "steps": steps(), "quick": true,
     });
     let tracking_id = client.post("/v1/audit/start", &start).json["trackingId"].clone();
     let status = completed(&client, tracking_id.as_str().unwrap());
@@ -352,6 +352,7 @@ fn the_command_writes_no_secret_and_fails_with_exit_code_1_if_the_page_is_anothe
             "wifiFast",
             "--device",
             "desktop",
+            "--quick",
             "--state",
         ]);
         command.arg(&file).args(args).output().unwrap()
