@@ -18,7 +18,8 @@
 SHARED ?= ../shared
 CORPUS ?= target/corpus
 # Where cargo puts what it builds.
-PLUMBLINE := $(or $(CARGO_TARGET_DIR),target)/release/plumbline
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+PLUMBLINE := $(TARGET)/release/plumbline
 ONLY ?=
 DEVICE ?= mobile
 LIGHTHOUSE ?=
@@ -30,11 +31,13 @@ run: build
 # `cargo test` also builds the program, for its integration tests. `cargo build` would select other features of some
 # dependencies (`tokio/test-util` among them) and compile almost everything a second time. Tests with a browser mostly
 # wait, so that three of them fit on two cores. The targets are named because there are no examples in documentation
-# comments, and looking for them takes a while.
+# comments, and looking for them takes a while. Incremental compilation makes a first build a quarter longer, so it is
+# only used where something was compiled with it before.
 test:
 	@tools/setup test
-	RUST_TEST_THREADS=$${RUST_TEST_THREADS:-3} cargo test --workspace --locked --lib --bins --tests --examples
-	tools/schema $${CARGO_TARGET_DIR:-target}/debug/plumbline
+	CARGO_INCREMENTAL=$(if $(wildcard $(TARGET)/debug/incremental/*),1,0) RUST_TEST_THREADS=$${RUST_TEST_THREADS:-3} \
+	  cargo test --workspace --locked --lib --bins --tests
+	tools/schema $(TARGET)/debug/plumbline
 
 lint:
 	cargo fmt --all --check

@@ -34,7 +34,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
                 loss_pct: network.loss_pct,
             };
             let guard = Arc::new(Guard::new(vec!["127.0.0.0/8".parse()?]));
-            Some(Link::open(LinkConfig::new(profile, guard)).await?)
+            Some(Link::open(LinkConfig::new(profile, guard))?)
         }
     };
     let launcher = Launcher::find(LaunchOptions {

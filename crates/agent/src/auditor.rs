@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use plumbline_browser::{NetworkPath, Pool, Throttle, VisitError, VisitEvent, VisitPlan, visit};
@@ -69,28 +70,32 @@ const VISIT_OVERHEAD: Duration = Duration::from_secs(150);
 impl Auditor {
     /// Visits and judges a page until its score is certain enough. A page that cannot be measured
     /// gets a report with an error.
-    pub async fn audit(
-        &self,
-        order: &Order,
-        progress: &Progress<'_>,
-    ) -> Result<AuditOutput, AuditFault> {
-        self.audit_encoded(order, Encoding::Container, progress)
-            .await
+    pub fn audit<'a>(
+        &'a self,
+        order: &'a Order,
+        progress: &'a Progress<'a>,
+    ) -> BoxFuture<'a, Result<AuditOutput, AuditFault>> {
+        Box::pin(async move {
+            self.audit_encoded(order, Encoding::Container, progress)
+                .await
+        })
     }
 
     /// Performs one of several runs that will be compared: only visits that the host disturbed are
     /// repeated, and no inputs are made. [`Auditor::add_interactions`] makes them for one run.
-    pub async fn audit_run(
-        &self,
-        order: &Order,
-        progress: &Progress<'_>,
-    ) -> Result<AuditOutput, AuditFault> {
-        let (policy, encoding) = (RepeatPolicy::IfDisturbed, Encoding::Container);
-        let session = SessionKeeper::of(order);
-        let visit = self
-            .audit_with(policy, order, &session, encoding, progress)
-            .await?;
-        Ok(session.add_to(visit.pack(encoding).await?))
+    pub fn audit_run<'a>(
+        &'a self,
+        order: &'a Order,
+        progress: &'a Progress<'a>,
+    ) -> BoxFuture<'a, Result<AuditOutput, AuditFault>> {
+        Box::pin(async move {
+            let (policy, encoding) = (RepeatPolicy::IfDisturbed, Encoding::Container);
+            let session = SessionKeeper::of(order);
+            let visit = self
+                .audit_with(policy, order, &session, encoding, progress)
+                .await?;
+            Ok(session.add_to(visit.pack(encoding).await?))
+        })
     }
 
     /// Audits like [`Auditor::audit`], with the evidence in an encoding.
@@ -364,7 +369,7 @@ impl Auditor {
             return Ok(None);
         }
         let config = LinkConfig::new(LineProfile::UNLIMITED, Arc::clone(&self.guard));
-        let link = Link::open(config).await.map_err(AuditFault::of)?;
+        let link = Link::open(config).map_err(AuditFault::of)?;
         Ok(Some(link))
     }
 
@@ -386,6 +391,6 @@ impl Auditor {
             servers,
             ..LinkConfig::new(profile, Arc::clone(&self.guard))
         };
-        Link::open(config).await.map_err(AuditFault::of)
+        Link::open(config).map_err(AuditFault::of)
     }
 }

@@ -1,3 +1,4 @@
+use futures_util::future::BoxFuture;
 use plumbline_browser::{BrowserError, Launcher};
 use plumbline_seam::Announcement;
 
@@ -14,12 +15,17 @@ pub struct Host {
 
 impl Host {
     /// Determines the browser's version and calibrates the host, unless it was calibrated before.
-    pub async fn measure(launcher: &Launcher, cpu: &Cpu) -> Result<Self, BrowserError> {
-        let chromium = launcher.version().await?.product;
-        let calibration = cpu.calibration().await?;
-        Ok(Self {
-            chromium,
-            index: Some(calibration.host_index),
+    pub fn measure<'a>(
+        launcher: &'a Launcher,
+        cpu: &'a Cpu,
+    ) -> BoxFuture<'a, Result<Self, BrowserError>> {
+        Box::pin(async move {
+            let chromium = launcher.version().await?.product;
+            let calibration = cpu.calibration().await?;
+            Ok(Self {
+                chromium,
+                index: Some(calibration.host_index),
+            })
         })
     }
 

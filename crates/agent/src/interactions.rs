@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use plumbline_browser::{NetworkPath, VisitEvent, VisitPlan, interact};
 use plumbline_bundle::{Encoding, InteractionRecords, Phase};
 use plumbline_link::Servers;
@@ -16,16 +17,18 @@ use crate::{AuditEvent, AuditFault, Auditor, conditions};
 impl Auditor {
     /// Makes the inputs that an order asks for, and adds them to the output of the run that was
     /// chosen from several. Other methods do it themselves.
-    pub async fn add_interactions(
-        &self,
-        order: &Order,
+    pub fn add_interactions<'a>(
+        &'a self,
+        order: &'a Order,
         output: AuditOutput,
-        progress: &Progress<'_>,
-    ) -> Result<AuditOutput, AuditFault> {
-        let encoding = Encoding::Container;
-        let session = SessionKeeper::of(order);
-        let visit = self.interact_after(order, &session, output.into(), encoding, progress);
-        visit.await?.pack(encoding).await
+        progress: &'a Progress<'a>,
+    ) -> BoxFuture<'a, Result<AuditOutput, AuditFault>> {
+        Box::pin(async move {
+            let encoding = Encoding::Container;
+            let session = SessionKeeper::of(order);
+            let visit = self.interact_after(order, &session, output.into(), encoding, progress);
+            visit.await?.pack(encoding).await
+        })
     }
 
     /// Makes the inputs that an order asks for, and adds them to the visit that is reported. If

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+use futures_util::future::BoxFuture;
 use plumbline_browser::VisitEvent;
 use plumbline_bundle::{Failure, FailureCode, Phase};
 use plumbline_recording::Recording;
@@ -39,34 +40,36 @@ pub struct AgentSettings {
 
 /// Works until `drain` turns true or the server drains the agent, and all running audits have been
 /// finished or returned. An error is a permanent refusal.
-pub async fn run(
+pub fn run(
     work: Arc<dyn Work>,
     auditor: Arc<Auditor>,
     settings: AgentSettings,
     drain: watch::Receiver<bool>,
-) -> Result<(), WorkError> {
-    let mut slots = JoinSet::new();
-    for number in 0..settings.slots.max(1) {
-        slots.spawn(
-            Slot {
-                number,
-                work: Arc::clone(&work),
-                auditor: Arc::clone(&auditor),
-                settings,
-                drain: drain.clone(),
-            }
-            .work(),
-        );
-    }
-    let mut result = Ok(());
-    while let Some(slot) = slots.join_next().await {
-        match slot {
-            Ok(Ok(())) => {}
-            Ok(Err(refusal)) => result = Err(refusal),
-            Err(panic) => tracing::error!(%panic, "slot task panicked"),
+) -> BoxFuture<'static, Result<(), WorkError>> {
+    Box::pin(async move {
+        let mut slots = JoinSet::new();
+        for number in 0..settings.slots.max(1) {
+            slots.spawn(
+                Slot {
+                    number,
+                    work: Arc::clone(&work),
+                    auditor: Arc::clone(&auditor),
+                    settings,
+                    drain: drain.clone(),
+                }
+                .work(),
+            );
         }
-    }
-    result
+        let mut result = Ok(());
+        while let Some(slot) = slots.join_next().await {
+            match slot {
+                Ok(Ok(())) => {}
+                Ok(Err(refusal)) => result = Err(refusal),
+                Err(panic) => tracing::error!(%panic, "slot task panicked"),
+            }
+        }
+        result
+    })
 }
 
 struct Slot {

@@ -1,5 +1,6 @@
 //! An audit of several runs.
 
+use futures_util::future::BoxFuture;
 use plumbline_bundle::Encoding;
 use plumbline_model::runs::{add_runs, representative};
 use plumbline_seam::{AuditOutput, Order, VisitNumber};
@@ -17,47 +18,49 @@ impl Auditor {
     /// Audits `runs` times. The report is that of the representative run, with the spread of all
     /// runs. If the order is a comparison, its runs are pairs of visits. The evidence is packed in
     /// `encoding`.
-    pub async fn audit_runs(
-        &self,
-        order: &Order,
+    pub fn audit_runs<'a>(
+        &'a self,
+        order: &'a Order,
         runs: u32,
         encoding: Encoding,
-        progress: &Progress<'_>,
-    ) -> Result<AuditOutput, AuditFault> {
-        if let Some(second_url) = &order.options.compare_with {
-            let compare = self.compare(order, second_url, runs, encoding, progress);
-            return compare.await;
-        }
-        if runs <= 1 {
-            return self.audit_encoded(order, encoding, progress).await;
-        }
-        let session = SessionKeeper::of(order);
-        let mut outputs: Vec<JudgedVisit> = Vec::new();
-        for number in 1..=runs {
-            let policy = RepeatPolicy::IfDisturbed;
-            let observe = |event: AuditEvent<'_>| {
-                let visit = VisitNumber {
-                    run: number,
-                    ..event.visit
-                };
-                progress(AuditEvent { visit, ..event });
-            };
-            let run = self
-                .audit_with(policy, order, &session, encoding, &observe)
-                .await?;
-            // A run is held until all are made and one of them is chosen.
-            outputs.push(run.hold(runs as usize, encoding).await?);
-            let all_failed = outputs.iter().all(|run| run.report.error.is_some());
-            if outputs.len() >= MAX_FAILURES_AT_START && all_failed {
-                break;
+        progress: &'a Progress<'a>,
+    ) -> BoxFuture<'a, Result<AuditOutput, AuditFault>> {
+        Box::pin(async move {
+            if let Some(second_url) = &order.options.compare_with {
+                let compare = self.compare(order, second_url, runs, encoding, progress);
+                return compare.await;
             }
-        }
-        let chosen = choose_run(outputs, runs);
-        let chosen = chosen.ok_or_else(|| AuditFault("the page was not visited".to_owned()))?;
-        let chosen = self
-            .interact_after(order, &session, chosen, encoding, progress)
-            .await?;
-        Ok(session.add_to(chosen.pack(encoding).await?))
+            if runs <= 1 {
+                return self.audit_encoded(order, encoding, progress).await;
+            }
+            let session = SessionKeeper::of(order);
+            let mut outputs: Vec<JudgedVisit> = Vec::new();
+            for number in 1..=runs {
+                let policy = RepeatPolicy::IfDisturbed;
+                let observe = |event: AuditEvent<'_>| {
+                    let visit = VisitNumber {
+                        run: number,
+                        ..event.visit
+                    };
+                    progress(AuditEvent { visit, ..event });
+                };
+                let run = self
+                    .audit_with(policy, order, &session, encoding, &observe)
+                    .await?;
+                // A run is held until all are made and one of them is chosen.
+                outputs.push(run.hold(runs as usize, encoding).await?);
+                let all_failed = outputs.iter().all(|run| run.report.error.is_some());
+                if outputs.len() >= MAX_FAILURES_AT_START && all_failed {
+                    break;
+                }
+            }
+            let chosen = choose_run(outputs, runs);
+            let chosen = chosen.ok_or_else(|| AuditFault("the page was not visited".to_owned()))?;
+            let chosen = self
+                .interact_after(order, &session, chosen, encoding, progress)
+                .await?;
+            Ok(session.add_to(chosen.pack(encoding).await?))
+        })
     }
 }
 

@@ -155,7 +155,7 @@ impl Auditor {
         let definition = &sign_in.definition;
         let browser = self.browsers.take().await.map_err(AuditFault::of)?;
         let config = LinkConfig::new(LineProfile::UNLIMITED, Arc::clone(&self.guard));
-        let link = Link::open(config).await.map_err(AuditFault::of)?;
+        let link = Link::open(config).map_err(AuditFault::of)?;
         let network = NetworkPath::Proxy(link.address());
         let url = definition.url.as_ref().unwrap_or(&order.url);
         let plan = VisitPlan {

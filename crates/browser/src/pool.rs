@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use tokio::runtime::Handle;
 use tokio::sync::{Mutex, mpsc};
 
@@ -92,14 +93,16 @@ impl Pool {
     }
 
     /// Returns a browser that responds, immediately if a spare is ready.
-    pub async fn take(&self) -> Result<Browser, BrowserError> {
-        tokio::time::timeout(TAKE_DEADLINE, self.take_unbounded())
-            .await
-            .unwrap_or_else(|_| {
-                Err(BrowserError::Start {
-                    reason: "no browser was ready in time".to_owned(),
+    pub fn take<'a>(&'a self) -> BoxFuture<'a, Result<Browser, BrowserError>> {
+        Box::pin(async move {
+            tokio::time::timeout(TAKE_DEADLINE, self.take_unbounded())
+                .await
+                .unwrap_or_else(|_| {
+                    Err(BrowserError::Start {
+                        reason: "no browser was ready in time".to_owned(),
+                    })
                 })
-            })
+        })
     }
 
     async fn take_unbounded(&self) -> Result<Browser, BrowserError> {

@@ -3,6 +3,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use plumbline_catalog::FormFactor;
 use plumbline_model::field::{FieldData, FieldHistory, FieldReason};
@@ -152,18 +153,20 @@ impl CruxClient {
     }
 
     /// Returns the page's history, or else its origin's, waiting no longer than `at_most`.
-    pub async fn history(
-        &self,
-        url: &str,
+    pub fn history<'a>(
+        &'a self,
+        url: &'a str,
         form_factor: FormFactor,
         at_most: Duration,
-    ) -> Result<FieldHistory, FieldReason> {
-        let mut query = self.look_up(QueryKind::History, url, form_factor);
-        let _ = tokio::time::timeout(at_most, query.wait()).await;
-        match current_result(&query.progress)? {
-            FieldRecord::History(history) => Ok((*history).clone()),
-            FieldRecord::Data(_) => Err(FieldReason::BadAnswer),
-        }
+    ) -> BoxFuture<'a, Result<FieldHistory, FieldReason>> {
+        Box::pin(async move {
+            let mut query = self.look_up(QueryKind::History, url, form_factor);
+            let _ = tokio::time::timeout(at_most, query.wait()).await;
+            match current_result(&query.progress)? {
+                FieldRecord::History(history) => Ok((*history).clone()),
+                FieldRecord::Data(_) => Err(FieldReason::BadAnswer),
+            }
+        })
     }
 
     /// Returns the number of queries since the start of the process, by outcome.

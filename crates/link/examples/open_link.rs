@@ -29,8 +29,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let link = Link::open(LinkConfig {
         max_bytes: u64::MAX,
         ..LinkConfig::new(profile, Arc::new(Guard::new(allow)))
-    })
-    .await?;
+    })?;
     println!("{}", link.address());
     tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new())).await??;
     for record in link.records() {

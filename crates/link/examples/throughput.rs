@@ -86,7 +86,7 @@ async fn open(profile: LineProfile) -> Result<Link> {
         max_bytes: u64::MAX,
         ..LinkConfig::new(profile, Arc::new(guard))
     };
-    Ok(Link::open(config).await?)
+    Ok(Link::open(config)?)
 }
 
 /// Starts a server that answers a request, which begins with a number, with that many bytes.

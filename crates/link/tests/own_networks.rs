@@ -115,7 +115,7 @@ fn guard(allow: &[&str]) -> Guard {
 
 async fn visit(guard: Guard, address: SocketAddr) -> Result<(), RefusalReason> {
     let config = LinkConfig::new(LineProfile::UNLIMITED, Arc::new(guard));
-    let link = Link::open(config).await.unwrap();
+    let link = Link::open(config).unwrap();
     let mut stream = TcpStream::connect(link.address()).await.unwrap();
     let mut request = vec![5, 1, 0, 5, 1, 0];
     match address.ip() {

@@ -64,6 +64,17 @@ pub struct Report {
 }
 
 impl Report {
+    /// Reads a stored report. All crates use this function, so that the code that reads the types
+    /// of a report is compiled once.
+    pub fn from_json(text: &str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+
+    /// Returns the report as it is stored.
+    pub fn to_json(&self) -> Result<String, serde_json::Error> {
+        serde_json::to_string(self)
+    }
+
     /// Creates the report of a page before anything is measured.
     pub fn unmeasured(requested_url: &str, conditions: Conditions) -> Self {
         Self {

@@ -171,7 +171,7 @@ impl Format {
     /// Exports a stored audit. Media, and parts of the bundle, are unpacked only if the format uses
     /// them.
     pub fn export_stored(self, stored: &StoredAudit) -> Result<Vec<u8>, ExportError> {
-        let report: Report = serde_json::from_str(stored.report_json)?;
+        let report = Report::from_json(stored.report_json)?;
         let packed = stored.bundle.filter(|_| self.uses_evidence());
         let unpack = |packed| Bundle::unpack_parts(packed, self.bundle_parts());
         let bundle = packed.map(unpack).transpose()?;

@@ -91,7 +91,7 @@ fn cancelled_audit(
     Ok(CancelledAudit {
         tracking_id: audit.tracking_id.clone(),
         order: audit.order.clone(),
-        report: serde_json::to_string(&report)?,
+        report: report.to_json()?,
         summary: summaries::stored(&ReportSummary::from(&report))?,
     })
 }

@@ -196,7 +196,7 @@ async fn start_batch(
 }
 
 fn parse(report: &str) -> Result<Report, Failure> {
-    serde_json::from_str(report).map_err(Failure::internal)
+    Report::from_json(report).map_err(Failure::internal)
 }
 
 /// Returns the options of a comparison of a recording with a changed one.

@@ -3,6 +3,7 @@
 use std::{future::poll_fn, io, net::SocketAddr, sync::Arc, task::Poll, time::Duration};
 
 use axum::{Router, http::HeaderValue};
+use futures_util::future::BoxFuture;
 use hyper::{
     Request,
     body::Incoming,
@@ -67,23 +68,33 @@ impl Default for ServeOptions {
 
 /// Serves until `shutdown` completes; then accepts no more connections, finishes running requests,
 /// and returns.
-pub async fn serve(
+pub fn serve<'a>(
     listener: TcpListener,
     router: Router,
-    shutdown: impl Future<Output = ()>,
-) -> io::Result<()> {
-    serve_with(listener, None, router, ServeOptions::default(), shutdown).await
+    shutdown: impl Future<Output = ()> + Send + 'a,
+) -> BoxFuture<'a, io::Result<()>> {
+    serve_with(listener, None, router, ServeOptions::default(), shutdown)
 }
 
 /// Serves like [`serve`], over TLS if there is an acceptor, and with these options.
-pub async fn serve_with(
+pub fn serve_with<'a>(
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
     router: Router,
     options: ServeOptions,
-    shutdown: impl Future<Output = ()>,
+    shutdown: impl Future<Output = ()> + Send + 'a,
+) -> BoxFuture<'a, io::Result<()>> {
+    let shutdown = Box::pin(shutdown);
+    Box::pin(serve_until(listener, tls, router, options, shutdown))
+}
+
+async fn serve_until(
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    router: Router,
+    options: ServeOptions,
+    mut shutdown: BoxFuture<'_, ()>,
 ) -> io::Result<()> {
-    let mut shutdown = std::pin::pin!(shutdown);
     let (stop, stopping) = watch::channel(false);
     let timeouts = ConnectionTimeouts {
         head: options.head,

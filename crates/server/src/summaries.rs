@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use plumbline_model::report::redirected_to;
 use plumbline_model::summary::ReportSummary;
 use plumbline_report::contract::figures;
@@ -29,42 +30,46 @@ pub(crate) fn stored(summary: &ReportSummary) -> Result<AuditSummary, serde_json
 }
 
 /// Adds the missing summaries of audits that earlier versions finished, now and every minute.
-pub async fn keep_adding_missing(store: Arc<dyn Store>) {
-    let mut interval = tokio::time::interval(INTERVAL);
-    loop {
-        interval.tick().await;
-        match add_missing(&*store).await {
-            Ok(0) => {}
-            Ok(audits) => tracing::info!(audits, "added summaries of audits"),
-            Err(error) => tracing::warn!(%error, "failed to add summaries of audits"),
+pub fn keep_adding_missing(store: Arc<dyn Store>) -> BoxFuture<'static, ()> {
+    Box::pin(async move {
+        let mut interval = tokio::time::interval(INTERVAL);
+        loop {
+            interval.tick().await;
+            match add_missing(&*store).await {
+                Ok(0) => {}
+                Ok(audits) => tracing::info!(audits, "added summaries of audits"),
+                Err(error) => tracing::warn!(%error, "failed to add summaries of audits"),
+            }
         }
-    }
+    })
 }
 
 /// Adds all missing summaries and returns their number. Resumable: run again to continue.
-pub async fn add_missing(store: &dyn Store) -> Result<u64, StoreError> {
-    let mut added = 0;
-    loop {
-        let audits = store.unsummarized(BATCH_SIZE).await?;
-        if audits.is_empty() {
-            return Ok(added);
-        }
-        for audit in audits {
-            let read = serde_json::from_str(&audit.report);
-            let summary = match read.and_then(|summary| stored(&summary)) {
-                Ok(summary) => summary,
-                Err(error) => {
-                    tracing::error!(audit = audit.tracking_id, %error, "unreadable report");
-                    // Stored as well, so that it is not read again every minute.
-                    AuditSummary {
-                        lab_data: None,
-                        summary: "null".to_owned(),
-                        final_url: None,
+pub fn add_missing<'a>(store: &'a dyn Store) -> BoxFuture<'a, Result<u64, StoreError>> {
+    Box::pin(async move {
+        let mut added = 0;
+        loop {
+            let audits = store.unsummarized(BATCH_SIZE).await?;
+            if audits.is_empty() {
+                return Ok(added);
+            }
+            for audit in audits {
+                let read = serde_json::from_str(&audit.report);
+                let summary = match read.and_then(|summary| stored(&summary)) {
+                    Ok(summary) => summary,
+                    Err(error) => {
+                        tracing::error!(audit = audit.tracking_id, %error, "unreadable report");
+                        // Stored as well, so that it is not read again every minute.
+                        AuditSummary {
+                            lab_data: None,
+                            summary: "null".to_owned(),
+                            final_url: None,
+                        }
                     }
-                }
-            };
-            store.store_summary(&audit.tracking_id, summary).await?;
-            added += 1;
+                };
+                store.store_summary(&audit.tracking_id, summary).await?;
+                added += 1;
+            }
         }
-    }
+    })
 }

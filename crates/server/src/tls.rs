@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::BoxFuture;
 use parking_lot::RwLock;
 use tokio::task::spawn_blocking;
 use tokio_rustls::{
@@ -130,21 +131,23 @@ impl TlsFiles {
     }
 
     /// Reloads changed files for as long as the future is polled.
-    pub async fn reload_periodically(mut self) {
-        loop {
-            tokio::time::sleep(RELOAD_INTERVAL).await;
-            let reloading = spawn_blocking(move || {
-                self.reload();
-                self
-            });
-            self = match reloading.await {
-                Ok(files) => files,
-                Err(error) => {
-                    error!(%error, "reloading of the TLS certificate stopped");
-                    return;
-                }
-            };
-        }
+    pub fn reload_periodically(mut self) -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            loop {
+                tokio::time::sleep(RELOAD_INTERVAL).await;
+                let reloading = spawn_blocking(move || {
+                    self.reload();
+                    self
+                });
+                self = match reloading.await {
+                    Ok(files) => files,
+                    Err(error) => {
+                        error!(%error, "reloading of the TLS certificate stopped");
+                        return;
+                    }
+                };
+            }
+        })
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use axum::body::{Body, Bytes};
+use futures_util::future::BoxFuture;
 use http_body_util::BodyExt;
 use sha2::{Digest, Sha256};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -147,18 +148,20 @@ impl Uploads {
     }
 
     /// Removes abandoned uploads, now and every hour.
-    pub async fn sweep_periodically(self) {
-        let mut interval = tokio::time::interval(ABANDONED_AFTER);
-        loop {
-            interval.tick().await;
-            let uploads = self.clone();
-            match spawn_blocking(move || uploads.sweep(SystemTime::now())).await {
-                Ok(Ok(0)) => {}
-                Ok(Ok(removed)) => tracing::info!(removed, "removed abandoned uploads"),
-                Ok(Err(error)) => tracing::warn!(%error, "failed to remove abandoned uploads"),
-                Err(error) => tracing::warn!(%error, "failed to remove abandoned uploads"),
+    pub fn sweep_periodically(self) -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            let mut interval = tokio::time::interval(ABANDONED_AFTER);
+            loop {
+                interval.tick().await;
+                let uploads = self.clone();
+                match spawn_blocking(move || uploads.sweep(SystemTime::now())).await {
+                    Ok(Ok(0)) => {}
+                    Ok(Ok(removed)) => tracing::info!(removed, "removed abandoned uploads"),
+                    Ok(Err(error)) => tracing::warn!(%error, "failed to remove abandoned uploads"),
+                    Err(error) => tracing::warn!(%error, "failed to remove abandoned uploads"),
+                }
             }
-        }
+        })
     }
 
     fn sweep(&self, now: SystemTime) -> io::Result<u64> {

@@ -7,6 +7,7 @@
 use std::{pin::pin, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 use hmac::{Hmac, KeyInit, Mac};
 use plumbline_report::contract::iso8601_ms;
 use plumbline_store::{
@@ -80,25 +81,27 @@ pub trait WebhookTransport: Send + Sync + 'static {
 ///
 /// First attempts and retries run in separate lanes, so that failing receivers delay no first
 /// attempt. In each lane accounts take turns.
-pub async fn deliver_webhooks(
+pub fn deliver_webhooks(
     app: App,
     transport: Arc<dyn WebhookTransport>,
     retries: Vec<Duration>,
     stop: watch::Receiver<bool>,
-) {
-    let deliverer = Arc::new(Deliverer {
-        app,
-        transport,
-        retries,
-        settled: Notify::new(),
-    });
-    let first = Arc::clone(&deliverer).deliver(
-        DeliveryLane::First,
-        CONCURRENT_FIRST_ATTEMPTS,
-        stop.clone(),
-    );
-    let retry = deliverer.deliver(DeliveryLane::Retry, CONCURRENT_RETRIES, stop);
-    tokio::join!(first, retry);
+) -> BoxFuture<'static, ()> {
+    Box::pin(async move {
+        let deliverer = Arc::new(Deliverer {
+            app,
+            transport,
+            retries,
+            settled: Notify::new(),
+        });
+        let first = Arc::clone(&deliverer).deliver(
+            DeliveryLane::First,
+            CONCURRENT_FIRST_ATTEMPTS,
+            stop.clone(),
+        );
+        let retry = deliverer.deliver(DeliveryLane::Retry, CONCURRENT_RETRIES, stop);
+        tokio::join!(first, retry);
+    })
 }
 
 /// Makes attempts to deliver webhooks.

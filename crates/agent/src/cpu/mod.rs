@@ -10,6 +10,7 @@ mod calibration;
 use std::fs;
 use std::path::PathBuf;
 
+use futures_util::future::BoxFuture;
 use plumbline_browser::{Benchmark, BrowserError, CorePace, Gauge, Launcher, Reading, Throttle};
 use tokio::sync::Mutex;
 
@@ -63,47 +64,53 @@ impl Cpu {
     }
 
     /// Returns the calibration of this host, which is measured if there is none yet.
-    pub async fn calibration(&self) -> Result<Calibration, BrowserError> {
-        let mut cached = self.calibration.lock().await;
-        if let Some(calibration) = &*cached {
-            return Ok(calibration.clone());
-        }
-        let calibration = match self.stored_calibration() {
-            Some(calibration) => calibration,
-            None => self.measure().await?,
-        };
-        Ok(cached.insert(calibration).clone())
+    pub fn calibration<'a>(&'a self) -> BoxFuture<'a, Result<Calibration, BrowserError>> {
+        Box::pin(async move {
+            let mut cached = self.calibration.lock().await;
+            if let Some(calibration) = &*cached {
+                return Ok(calibration.clone());
+            }
+            let calibration = match self.stored_calibration() {
+                Some(calibration) => calibration,
+                None => self.measure().await?,
+            };
+            Ok(cached.insert(calibration).clone())
+        })
     }
 
     /// Calibrates this host again and replaces the earlier result.
-    pub async fn calibrate(&self) -> Result<Calibration, BrowserError> {
-        let mut cached = self.calibration.lock().await;
-        Ok(cached.insert(self.measure().await?).clone())
+    pub fn calibrate<'a>(&'a self) -> BoxFuture<'a, Result<Calibration, BrowserError>> {
+        Box::pin(async move {
+            let mut cached = self.calibration.lock().await;
+            Ok(cached.insert(self.measure().await?).clone())
+        })
     }
 
     /// Measures the effect of each device's rate, in the given order.
-    pub async fn measure_devices(
-        &self,
-        device_indices: &[Option<u32>],
-    ) -> Result<Vec<DeviceThrottle>, BrowserError> {
-        let calibration = self.calibration().await?;
-        let gauge = Gauge::open(&self.launcher).await?;
-        let mut devices = Vec::new();
-        for device_index in device_indices {
-            let choice = calibration.choose(*device_index);
-            let by_clock = calibration.method == ThrottleMethod::ByClock;
-            let measured_index = if choice.rate > 1.0 || by_clock {
-                Some(gauge.read(choice.throttle, Benchmark::Quick).await?.index)
-            } else {
-                None
-            };
-            devices.push(DeviceThrottle {
-                choice,
-                measured_index,
-            });
-        }
-        gauge.close().await;
-        Ok(devices)
+    pub fn measure_devices<'a>(
+        &'a self,
+        device_indices: &'a [Option<u32>],
+    ) -> BoxFuture<'a, Result<Vec<DeviceThrottle>, BrowserError>> {
+        Box::pin(async move {
+            let calibration = self.calibration().await?;
+            let gauge = Gauge::open(&self.launcher).await?;
+            let mut devices = Vec::new();
+            for device_index in device_indices {
+                let choice = calibration.choose(*device_index);
+                let by_clock = calibration.method == ThrottleMethod::ByClock;
+                let measured_index = if choice.rate > 1.0 || by_clock {
+                    Some(gauge.read(choice.throttle, Benchmark::Quick).await?.index)
+                } else {
+                    None
+                };
+                devices.push(DeviceThrottle {
+                    choice,
+                    measured_index,
+                });
+            }
+            gauge.close().await;
+            Ok(devices)
+        })
     }
 
     /// Returns the calibration of an earlier start, if host, browser and kind of build are the

@@ -11,6 +11,7 @@ mod site;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use plumbline_browser::{Launcher, NetworkPath, VisitPlan, visit};
 use plumbline_catalog::{Catalog, Device};
 use plumbline_link::{Guard, LineProfile, Link, LinkConfig, Target};
@@ -38,16 +39,21 @@ impl SelfCheckError {
 }
 
 /// Visits the built-in page with a browser of this launcher.
-pub async fn self_check(launcher: &Launcher, catalog: &Catalog) -> Result<(), SelfCheckError> {
-    let device = catalog.devices().first();
-    let device =
-        device.ok_or_else(|| SelfCheckError::not_carried_out("no device in the catalog"))?;
-    timeout(DEADLINE, check(launcher, device.clone()))
-        .await
-        .unwrap_or_else(|_| {
-            let reason = format!("the page did not report within {} s", DEADLINE.as_secs());
-            Err(SelfCheckError::NotCarriedOut(reason))
-        })
+pub fn self_check<'a>(
+    launcher: &'a Launcher,
+    catalog: &'a Catalog,
+) -> BoxFuture<'a, Result<(), SelfCheckError>> {
+    Box::pin(async move {
+        let device = catalog.devices().first();
+        let device =
+            device.ok_or_else(|| SelfCheckError::not_carried_out("no device in the catalog"))?;
+        timeout(DEADLINE, check(launcher, device.clone()))
+            .await
+            .unwrap_or_else(|_| {
+                let reason = format!("the page did not report within {} s", DEADLINE.as_secs());
+                Err(SelfCheckError::NotCarriedOut(reason))
+            })
+    })
 }
 
 async fn check(launcher: &Launcher, device: Device) -> Result<(), SelfCheckError> {
@@ -66,9 +72,7 @@ async fn check(launcher: &Launcher, device: Device) -> Result<(), SelfCheckError
         expects_refusals: true,
         ..LinkConfig::new(LineProfile::UNLIMITED, guard)
     };
-    let link = Link::open(config)
-        .await
-        .map_err(SelfCheckError::not_carried_out)?;
+    let link = Link::open(config).map_err(SelfCheckError::not_carried_out)?;
     let plan = VisitPlan {
         network: NetworkPath::Proxy(link.address()),
         deadline: DEADLINE,

@@ -32,7 +32,7 @@ pub async fn open_link_with(allow: &[&str], resolver: impl Resolver) -> Link {
         resolver: Arc::new(resolver),
         ..LinkConfig::new(LineProfile::UNLIMITED, Arc::new(Guard::new(allow)))
     };
-    Link::open(config).await.unwrap()
+    Link::open(config).unwrap()
 }
 
 pub fn launcher() -> Launcher {

@@ -154,9 +154,9 @@ pub(super) async fn describe(
     let params = json!({"functionDeclaration": describe, "executionContextId": context,
         "arguments": objects, "returnByValue": true});
     let method = "Runtime.callFunctionOn";
-    let descriptions: EvaluateResponse<Vec<Option<Box<RawValue>>>> =
-        page.call_within(DEADLINE, method, params).await?;
-    let elements = ids.into_iter().zip(descriptions.value(method)?);
+    let descriptions: EvaluateResponse = page.call_within(DEADLINE, method, params).await?;
+    let nodes: Vec<Option<Box<RawValue>>> = descriptions.value(method)?;
+    let elements = ids.into_iter().zip(nodes);
     let elements = elements.filter_map(|(node_id, node)| {
         Some(Element {
             node_id,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use plumbline_clock::{CorePace, Turn};
 use serde_json::{Value, json};
 
@@ -64,17 +65,19 @@ pub struct Gauge {
 
 impl Gauge {
     /// Starts the browser and runs the benchmark once, so that its code is compiled.
-    pub async fn open(launcher: &Launcher) -> Result<Self, BrowserError> {
-        let browser = launcher.launch().await?;
-        let (_, session) = open_target(&browser.client, &NetworkPath::Direct).await?;
-        let define = json!({"expression": format!("globalThis.benchmark = {SCRIPT}; 0")});
-        let client = &browser.client;
-        client
-            .call::<Value>(Some(&session), "Runtime.evaluate", define)
-            .await?;
-        let gauge = Self { browser, session };
-        gauge.read(Throttle::NONE, Benchmark::Full).await?;
-        Ok(gauge)
+    pub fn open<'a>(launcher: &'a Launcher) -> BoxFuture<'a, Result<Self, BrowserError>> {
+        Box::pin(async move {
+            let browser = launcher.launch().await?;
+            let (_, session) = open_target(&browser.client, &NetworkPath::Direct).await?;
+            let define = json!({"expression": format!("globalThis.benchmark = {SCRIPT}; 0")});
+            let client = &browser.client;
+            client
+                .call::<Value>(Some(&session), "Runtime.evaluate", define)
+                .await?;
+            let gauge = Self { browser, session };
+            gauge.read(Throttle::NONE, Benchmark::Full).await?;
+            Ok(gauge)
+        })
     }
 
     /// Returns whether the browser sees the clock that it was started with.
@@ -88,52 +91,54 @@ impl Gauge {
     }
 
     /// Measures the host's speed with the given throttling.
-    pub async fn read(
-        &self,
+    pub fn read<'a>(
+        &'a self,
         throttle: Throttle,
         benchmark: Benchmark,
-    ) -> Result<Reading, BrowserError> {
-        let client = &self.browser.client;
-        let method = "Emulation.setCPUThrottlingRate";
-        let rate = json!({"rate": throttle.rate_by_chromium()});
-        client
-            .call::<Value>(Some(&self.session), method, rate)
-            .await?;
-        let turn = match throttle {
-            Throttle::ByClock { .. } => Turn::begin().await,
-            Throttle::Paced { .. } | Throttle::ByChromium { .. } => None,
-        };
-        let group = self.browser.process_id();
-        let emulation =
-            CpuEmulation::start(&self.browser.clock, group, throttle, turn).map_err(|error| {
-                BrowserError::Failed {
+    ) -> BoxFuture<'a, Result<Reading, BrowserError>> {
+        Box::pin(async move {
+            let client = &self.browser.client;
+            let method = "Emulation.setCPUThrottlingRate";
+            let rate = json!({"rate": throttle.rate_by_chromium()});
+            client
+                .call::<Value>(Some(&self.session), method, rate)
+                .await?;
+            let turn = match throttle {
+                Throttle::ByClock { .. } => Turn::begin().await,
+                Throttle::Paced { .. } | Throttle::ByChromium { .. } => None,
+            };
+            let group = self.browser.process_id();
+            let emulation = CpuEmulation::start(&self.browser.clock, group, throttle, turn)
+                .map_err(|error| BrowserError::Failed {
                     reason: error.to_string(),
-                }
-            })?;
-        // The pacer searches for the page's threads every 10 ms.
-        tokio::time::sleep(SETTLING).await;
-        let method = "Runtime.evaluate";
-        let (part_ms, rounds) = benchmark.length();
-        let script = format!("benchmark({part_ms}, {rounds})");
-        let params = json!({"expression": script, "returnByValue": true});
-        let index = client
-            .call_within::<EvaluateResponse<f64>>(DEADLINE, Some(&self.session), method, params)
-            .await?
-            .value(method)?;
-        let pacing = emulation.finish();
-        // A page clock does not count the time that others took.
-        let lost_share = match throttle {
-            Throttle::ByClock { .. } => 0.0,
-            Throttle::Paced { .. } | Throttle::ByChromium { .. } => pacing.lost_share(),
-        };
-        Ok(Reading {
-            index: index / (1.0 - lost_share).max(0.1),
-            pace: pacing.pace,
+                })?;
+            // The pacer searches for the page's threads every 10 ms.
+            tokio::time::sleep(SETTLING).await;
+            let method = "Runtime.evaluate";
+            let (part_ms, rounds) = benchmark.length();
+            let script = format!("benchmark({part_ms}, {rounds})");
+            let params = json!({"expression": script, "returnByValue": true});
+            let index: f64 = client
+                .call_within::<EvaluateResponse>(DEADLINE, Some(&self.session), method, params)
+                .await?
+                .value(method)?;
+            let pacing = emulation.finish();
+            // A page clock does not count the time that others took.
+            let lost_share = match throttle {
+                Throttle::ByClock { .. } => 0.0,
+                Throttle::Paced { .. } | Throttle::ByChromium { .. } => pacing.lost_share(),
+            };
+            Ok(Reading {
+                index: index / (1.0 - lost_share).max(0.1),
+                pace: pacing.pace,
+            })
         })
     }
 
     /// Ends the browser.
-    pub async fn close(self) {
-        self.browser.close().await;
+    pub fn close(self) -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            self.browser.close().await;
+        })
     }
 }

@@ -12,6 +12,7 @@ mod timing;
 
 use std::time::{Duration, Instant};
 
+use futures_util::future::BoxFuture;
 use plumbline_bundle::{
     ControlKind, Failure, FailureCode, InputKind, InteractionRecord, InteractionRecords,
     InteractionTiming,
@@ -52,31 +53,33 @@ const LEAVE_DEADLINE: Duration = Duration::from_secs(5);
 
 /// Makes inputs on up to `plan.interactions` controls of a page with an unused browser, and ends
 /// the browser. It never fails: the records contain the reason why something is missing.
-pub async fn interact(
+pub fn interact<'a>(
     mut browser: Browser,
-    plan: &VisitPlan,
-    observer: &(dyn Fn(crate::VisitEvent<'_>) + Send + Sync),
-) -> InteractionRecords {
-    browser.wait_for_turn(plan.throttle).await;
-    let mut records = InteractionRecords::default();
-    let timeout = plan.steps_deadline() + DEADLINE + MARGIN;
-    let performing = perform(&mut browser, plan, observer, &mut records);
-    let result = tokio::time::timeout(timeout, performing).await;
-    let exceeded_memory = browser.close().await;
-    let error = match (exceeded_memory, result) {
-        (Some(bytes), _) => Some(page::too_much_memory(bytes).message),
-        (None, Ok(Ok(()))) => None,
-        (None, Ok(Err(VisitError::Page(failure)))) => Some(failure.message),
-        (None, Ok(Err(VisitError::Fault(reason)))) => {
-            tracing::warn!(reason, "failed to measure interactions");
-            Some("The browser failed.".to_owned())
+    plan: &'a VisitPlan,
+    observer: &'a (dyn Fn(crate::VisitEvent<'_>) + Send + Sync),
+) -> BoxFuture<'a, InteractionRecords> {
+    Box::pin(async move {
+        browser.wait_for_turn(plan.throttle).await;
+        let mut records = InteractionRecords::default();
+        let timeout = plan.steps_deadline() + DEADLINE + MARGIN;
+        let performing = perform(&mut browser, plan, observer, &mut records);
+        let result = tokio::time::timeout(timeout, performing).await;
+        let exceeded_memory = browser.close().await;
+        let error = match (exceeded_memory, result) {
+            (Some(bytes), _) => Some(page::too_much_memory(bytes).message),
+            (None, Ok(Ok(()))) => None,
+            (None, Ok(Err(VisitError::Page(failure)))) => Some(failure.message),
+            (None, Ok(Err(VisitError::Fault(reason)))) => {
+                tracing::warn!(reason, "failed to measure interactions");
+                Some("The browser failed.".to_owned())
+            }
+            (None, Err(_)) => Some("The page did not respond in time.".to_owned()),
+        };
+        if error.is_some() {
+            records.error = error;
         }
-        (None, Err(_)) => Some("The page did not respond in time.".to_owned()),
-    };
-    if error.is_some() {
-        records.error = error;
-    }
-    records
+        records
+    })
 }
 
 async fn perform(

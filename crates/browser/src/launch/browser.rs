@@ -1,6 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use plumbline_clock::{PageClock, Turn};
 use serde::Deserialize;
 use serde_json::json;
@@ -131,10 +132,12 @@ impl Browser {
 
     /// Waits until a page may be loaded. With a page clock, pages take turns on the cores of the
     /// host, so this is not part of the time for a visit.
-    pub async fn wait_for_turn(&mut self, throttle: Throttle) {
-        if matches!(throttle, Throttle::ByClock { .. }) && self.turn.is_none() {
-            self.turn = Turn::begin().await;
-        }
+    pub fn wait_for_turn<'a>(&'a mut self, throttle: Throttle) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            if matches!(throttle, Throttle::ByClock { .. }) && self.turn.is_none() {
+                self.turn = Turn::begin().await;
+            }
+        })
     }
 
     /// Returns whether the browser still responds.
@@ -148,10 +151,12 @@ impl Browser {
 
     /// Ends the browser and waits until its processes have ended and its files are removed. Returns
     /// its memory limit in bytes if it was killed for exceeding it.
-    pub async fn close(self) -> Option<u64> {
-        let exceeded = self.process.exceeded_memory();
-        self.process.end().await;
-        exceeded.get().copied()
+    pub fn close(self) -> BoxFuture<'static, Option<u64>> {
+        Box::pin(async move {
+            let exceeded = self.process.exceeded_memory();
+            self.process.end().await;
+            exceeded.get().copied()
+        })
     }
 }
 

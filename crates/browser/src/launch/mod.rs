@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use command_fds::{CommandFdExt, FdMapping};
+use futures_util::future::BoxFuture;
 use plumbline_clock::{Library, PageClock, Turn};
 use plumbline_isolation::{CgroupParent, Ids};
 use std::os::unix::fs::MetadataExt;
@@ -196,65 +197,69 @@ impl Launcher {
     }
 
     /// Starts a browser to read its version.
-    pub async fn version(&self) -> Result<BrowserVersion, BrowserError> {
-        let browser = self.launch().await?;
-        let version = browser.version().clone();
-        browser.close().await;
-        Ok(version)
+    pub fn version<'a>(&'a self) -> BoxFuture<'a, Result<BrowserVersion, BrowserError>> {
+        Box::pin(async move {
+            let browser = self.launch().await?;
+            let version = browser.version().clone();
+            browser.close().await;
+            Ok(version)
+        })
     }
 
     /// Starts a browser and waits until it responds. With page clocks, it waits for its turn on the
     /// cores first.
-    pub async fn launch(&self) -> Result<Browser, BrowserError> {
-        let _turn = if self.page_clock {
-            Turn::begin().await
-        } else {
-            None
-        };
-        let profile = Profile::create(&self.run_dir, self.user)?;
-        let (their_read, our_write) = std::io::pipe().map_err(|e| start_error(&e))?;
-        let (our_read, their_write) = std::io::pipe().map_err(|e| start_error(&e))?;
-        let (stderr, their_stderr) = std::io::pipe().map_err(|e| start_error(&e))?;
+    pub fn launch<'a>(&'a self) -> BoxFuture<'a, Result<Browser, BrowserError>> {
+        Box::pin(async move {
+            let _turn = if self.page_clock {
+                Turn::begin().await
+            } else {
+                None
+            };
+            let profile = Profile::create(&self.run_dir, self.user)?;
+            let (their_read, our_write) = std::io::pipe().map_err(|e| start_error(&e))?;
+            let (our_read, their_write) = std::io::pipe().map_err(|e| start_error(&e))?;
+            let (stderr, their_stderr) = std::io::pipe().map_err(|e| start_error(&e))?;
 
-        let mut command = self.command(&profile);
-        let clock = self
-            .prepare_clock(&profile, &mut command)
-            .map_err(|e| start_error(&e))?;
-        let memory = MemoryLimit::new(self.memory_bytes, self.cgroups.as_ref())
-            .map_err(|e| start_error(&e))?;
-        // Before file descriptors are mapped, which could replace those that these two use.
-        memory.apply(&mut command).map_err(|e| start_error(&e))?;
-        let network = self
-            .prepare_network(&mut command)
-            .map_err(|e| start_error(&e))?;
-        command.stderr(their_stderr);
-        command
-            .fd_mappings(vec![
-                FdMapping {
-                    parent_fd: their_read.into(),
-                    child_fd: 3,
-                },
-                FdMapping {
-                    parent_fd: their_write.into(),
-                    child_fd: 4,
-                },
-            ])
-            .map_err(|e| start_error(&e))?;
-        let result = command.spawn();
-        // The command has the browser's ends of the pipes open, which must be closed when the
-        // browser ends.
-        drop(command);
-        let (child, proxy_port) = network.complete(result)?;
-
-        let process = Process::watch(child, profile, memory);
-        let stderr = StderrTail::follow(stderr.into()).map_err(|e| start_error(&e))?;
-        let (client, events) =
-            protocol::connect(our_write.into(), our_read.into(), Arc::clone(&clock))
+            let mut command = self.command(&profile);
+            let clock = self
+                .prepare_clock(&profile, &mut command)
                 .map_err(|e| start_error(&e))?;
-        let mut browser =
-            Browser::connect(process, client, events, stderr, clock, START_DEADLINE).await?;
-        browser.proxy_port = proxy_port;
-        Ok(browser)
+            let memory = MemoryLimit::new(self.memory_bytes, self.cgroups.as_ref())
+                .map_err(|e| start_error(&e))?;
+            // Before file descriptors are mapped, which could replace those that these two use.
+            memory.apply(&mut command).map_err(|e| start_error(&e))?;
+            let network = self
+                .prepare_network(&mut command)
+                .map_err(|e| start_error(&e))?;
+            command.stderr(their_stderr);
+            command
+                .fd_mappings(vec![
+                    FdMapping {
+                        parent_fd: their_read.into(),
+                        child_fd: 3,
+                    },
+                    FdMapping {
+                        parent_fd: their_write.into(),
+                        child_fd: 4,
+                    },
+                ])
+                .map_err(|e| start_error(&e))?;
+            let result = command.spawn();
+            // The command has the browser's ends of the pipes open, which must be closed when the
+            // browser ends.
+            drop(command);
+            let (child, proxy_port) = network.complete(result)?;
+
+            let process = Process::watch(child, profile, memory);
+            let stderr = StderrTail::follow(stderr.into()).map_err(|e| start_error(&e))?;
+            let (client, events) =
+                protocol::connect(our_write.into(), our_read.into(), Arc::clone(&clock))
+                    .map_err(|e| start_error(&e))?;
+            let mut browser =
+                Browser::connect(process, client, events, stderr, clock, START_DEADLINE).await?;
+            browser.proxy_port = proxy_port;
+            Ok(browser)
+        })
     }
 
     /// Returns whether browsers are started with clocks of their own.

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::protocol::{CALL_DEADLINE, CallError, Client, LimitExceeded, Reservation, SessionId};
@@ -106,7 +107,7 @@ impl Caller {
             params["contextId"] = json!(context);
         }
         let method = "Runtime.evaluate";
-        let call = self.call_within::<EvaluateResponse<T>>(deadline, method, params);
+        let call = self.call_within::<EvaluateResponse>(deadline, method, params);
         async move { call.await?.value(method) }
     }
 
@@ -126,31 +127,27 @@ impl Caller {
 /// The response to the evaluation of a script: its value or an exception.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct EvaluateResponse<T> {
-    result: RemoteObject<T>,
+pub(crate) struct EvaluateResponse {
+    result: RemoteObject,
     #[serde(default)]
     exception_details: Option<Value>,
 }
 
 #[derive(Deserialize)]
-struct RemoteObject<T> {
+struct RemoteObject {
     // A script that throws has no value.
-    #[serde(default = "none")]
-    value: Option<T>,
+    value: Option<Box<RawValue>>,
 }
 
-fn none<T>() -> Option<T> {
-    None
-}
-
-impl<T> EvaluateResponse<T> {
-    pub(crate) fn value(self, method: &'static str) -> Result<T, CallError> {
-        let reason = self.exception_details.map_or_else(
-            || "the script returned nothing".to_owned(),
-            |details| format!("the script failed: {details}"),
-        );
-        self.result
-            .value
-            .ok_or(CallError::InvalidResponse { method, reason })
+impl EvaluateResponse {
+    pub(crate) fn value<T: DeserializeOwned>(self, method: &'static str) -> Result<T, CallError> {
+        let invalid = |reason| CallError::InvalidResponse { method, reason };
+        let Some(value) = self.result.value else {
+            return Err(invalid(self.exception_details.map_or_else(
+                || "the script returned nothing".to_owned(),
+                |details| format!("the script failed: {details}"),
+            )));
+        };
+        serde_json::from_str(value.get()).map_err(|error| invalid(error.to_string()))
     }
 }

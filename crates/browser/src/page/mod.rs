@@ -21,9 +21,10 @@ mod traced_nodes;
 mod web_mcp;
 
 use std::collections::HashMap;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use plumbline_clock::{PageClock, PageTime};
@@ -100,13 +101,18 @@ impl Page<'_> {
     /// Runs a future while events are handled.
     pub(crate) async fn drive<T>(&mut self, future: impl Future<Output = T>) -> T {
         let mut future = pin!(future);
-        loop {
-            tokio::select! {
-                // Events that were reported before a response are handled before it is used.
-                biased;
-                Some(event) = self.events.recv() => self.handle_event(&event),
-                result = &mut future => return result,
-            }
+        poll_fn(|context| {
+            // Events that were reported before a response are handled before it is used.
+            self.handle_reported_events(context);
+            future.as_mut().poll(context)
+        })
+        .await
+    }
+
+    /// Handles the events that were reported, and wakes the task when there are others.
+    fn handle_reported_events(&mut self, context: &mut Context<'_>) {
+        while let Poll::Ready(Some(event)) = self.events.poll_recv(context) {
+            self.handle_event(&event);
         }
     }
 

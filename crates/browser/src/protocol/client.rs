@@ -3,6 +3,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use plumbline_clock::PageClock;
 use serde::Deserialize;
@@ -140,30 +141,43 @@ impl Client {
         method: &'static str,
         params: Value,
     ) -> impl Future<Output = Result<T, CallError>> + Send + use<T> {
-        let (sender, receiver) = oneshot::channel();
-        let call_id = self.send_call(session, method, params, Some(sender));
-        let (shared, clock) = (Arc::clone(&self.shared), Arc::clone(&self.clock));
+        let response = self.response_within(deadline, session, method, params);
         async move {
-            let id = call_id?;
-            let response = match clock.timeout(deadline, receiver).await {
-                Some(Ok(Ok(response))) => response,
-                Some(Ok(Err(CallFailure::Refused(reason)))) => {
-                    return Err(CallError::Refused { method, reason });
-                }
-                Some(Ok(Err(CallFailure::Closed(error)))) => return Err(error),
-                Some(Err(_)) => return Err(CallError::Ended),
-                None => {
-                    shared.state.lock().pending.remove(&id);
-                    return Err(CallError::TimedOut { method });
-                }
-            };
-            serde_json::from_str(response.result.get()).map_err(|error| {
+            serde_json::from_str(response.await?.result.get()).map_err(|error| {
                 CallError::InvalidResponse {
                     method,
                     reason: error.to_string(),
                 }
             })
         }
+    }
+
+    /// Calls a method and returns its response.
+    fn response_within(
+        &self,
+        deadline: Duration,
+        session: Option<&SessionId>,
+        method: &'static str,
+        params: Value,
+    ) -> BoxFuture<'static, Result<Response, CallError>> {
+        let (sender, receiver) = oneshot::channel();
+        let call_id = self.send_call(session, method, params, Some(sender));
+        let (shared, clock) = (Arc::clone(&self.shared), Arc::clone(&self.clock));
+        Box::pin(async move {
+            let id = call_id?;
+            match clock.timeout(deadline, receiver).await {
+                Some(Ok(Ok(response))) => Ok(response),
+                Some(Ok(Err(CallFailure::Refused(reason)))) => {
+                    Err(CallError::Refused { method, reason })
+                }
+                Some(Ok(Err(CallFailure::Closed(error)))) => Err(error),
+                Some(Err(_)) => Err(CallError::Ended),
+                None => {
+                    shared.state.lock().pending.remove(&id);
+                    Err(CallError::TimedOut { method })
+                }
+            }
+        })
     }
 
     /// Calls a method without waiting for its response. Calls arrive in the order in which they

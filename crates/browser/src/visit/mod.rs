@@ -5,6 +5,7 @@ mod wait;
 
 use std::time::{Duration, Instant};
 
+use futures_util::future::BoxFuture;
 use plumbline_bundle::{
     BrowserIdentity, Bundle, FORMAT, Failure, FailureCode, Phase, PhaseTiming, StepRecord,
 };
@@ -32,28 +33,32 @@ const OVERHEAD_DEADLINE: Duration = Duration::from_secs(120);
 pub(crate) type Observer<'o> = dyn Fn(VisitEvent<'_>) + Send + Sync + 'o;
 
 /// Visits the page of the plan with an unused browser, and ends the browser.
-pub async fn visit(
+pub fn visit<'a>(
     mut browser: Browser,
-    plan: &VisitPlan,
-    observer: &(dyn Fn(VisitEvent<'_>) + Send + Sync),
-) -> Result<Bundle, VisitError> {
-    browser.wait_for_turn(plan.throttle).await;
-    let timeout = plan.steps_deadline() + plan.deadline + OVERHEAD_DEADLINE;
-    let result = tokio::time::timeout(timeout, perform(&mut browser, plan, observer)).await;
-    end(browser, result).await
+    plan: &'a VisitPlan,
+    observer: &'a (dyn Fn(VisitEvent<'_>) + Send + Sync),
+) -> BoxFuture<'a, Result<Bundle, VisitError>> {
+    Box::pin(async move {
+        browser.wait_for_turn(plan.throttle).await;
+        let timeout = plan.steps_deadline() + plan.deadline + OVERHEAD_DEADLINE;
+        let result = tokio::time::timeout(timeout, perform(&mut browser, plan, observer)).await;
+        end(browser, result).await
+    })
 }
 
 /// Performs the steps of the plan with an unused browser, ends the browser, and returns the cookies
 /// and the storage that they left. Nothing is measured.
-pub async fn sign_in(
+pub fn sign_in<'a>(
     mut browser: Browser,
-    plan: &VisitPlan,
-    observer: &(dyn Fn(VisitEvent<'_>) + Send + Sync),
-) -> Result<SavedState, VisitError> {
-    let timeout = steps::DEADLINE + OVERHEAD_DEADLINE;
-    let signing_in = steps::sign_in(&mut browser, plan, observer);
-    let result = tokio::time::timeout(timeout, signing_in).await;
-    end(browser, result).await
+    plan: &'a VisitPlan,
+    observer: &'a (dyn Fn(VisitEvent<'_>) + Send + Sync),
+) -> BoxFuture<'a, Result<SavedState, VisitError>> {
+    Box::pin(async move {
+        let timeout = steps::DEADLINE + OVERHEAD_DEADLINE;
+        let signing_in = steps::sign_in(&mut browser, plan, observer);
+        let result = tokio::time::timeout(timeout, signing_in).await;
+        end(browser, result).await
+    })
 }
 
 /// Ends the browser, and returns the result of what was done with it.

@@ -4,6 +4,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -17,36 +18,38 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Connects to `host` if the guard permits it. As for a visit, all addresses of the name are
 /// checked, and one of the checked addresses is connected to.
-pub async fn connect_guarded(
-    guard: &Guard,
-    resolver: &dyn Resolver,
-    host: &str,
+pub fn connect_guarded<'a>(
+    guard: &'a Guard,
+    resolver: &'a dyn Resolver,
+    host: &'a str,
     port: u16,
-) -> Result<TcpStream, LinkError> {
-    guard.check_host(host, port).map_err(LinkError::Refused)?;
-    let fixed = literal(host)
-        .map(|ip| vec![ip])
-        .or_else(|| guard.loopback_of(host, port));
-    let addresses = match fixed {
-        Some(addresses) => addresses,
-        None => timeout(LOOKUP_TIMEOUT, resolver.resolve(host))
+) -> BoxFuture<'a, Result<TcpStream, LinkError>> {
+    Box::pin(async move {
+        guard.check_host(host, port).map_err(LinkError::Refused)?;
+        let fixed = literal(host)
+            .map(|ip| vec![ip])
+            .or_else(|| guard.loopback_of(host, port));
+        let addresses = match fixed {
+            Some(addresses) => addresses,
+            None => timeout(LOOKUP_TIMEOUT, resolver.resolve(host))
+                .await
+                .map_err(|_| LinkError::Unreachable(std::io::ErrorKind::TimedOut.into()))?
+                .map_err(LinkError::Unreachable)?,
+        };
+        let addresses: Vec<SocketAddr> = addresses
+            .into_iter()
+            .map(|ip| SocketAddr::new(ip, port))
+            .collect();
+        guard
+            .check_addresses(host, &addresses)
+            .map_err(LinkError::Refused)?;
+        let addresses = interleave_families(addresses);
+        timeout(CONNECT_TIMEOUT, connect_any(None, &addresses))
             .await
             .map_err(|_| LinkError::Unreachable(std::io::ErrorKind::TimedOut.into()))?
-            .map_err(LinkError::Unreachable)?,
-    };
-    let addresses: Vec<SocketAddr> = addresses
-        .into_iter()
-        .map(|ip| SocketAddr::new(ip, port))
-        .collect();
-    guard
-        .check_addresses(host, &addresses)
-        .map_err(LinkError::Refused)?;
-    let addresses = interleave_families(addresses);
-    timeout(CONNECT_TIMEOUT, connect_any(None, &addresses))
-        .await
-        .map_err(|_| LinkError::Unreachable(std::io::ErrorKind::TimedOut.into()))?
-        .map(|(stream, _)| stream)
-        .map_err(LinkError::Unreachable)
+            .map(|(stream, _)| stream)
+            .map_err(LinkError::Unreachable)
+    })
 }
 
 #[cfg(test)]

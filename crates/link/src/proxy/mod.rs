@@ -171,7 +171,7 @@ const MAX_LOGGED_REFUSALS: usize = 20;
 
 impl Link {
     /// Opens a link that listens on a free port of 127.0.0.1.
-    pub async fn open(config: LinkConfig) -> Result<Self, LinkError> {
+    pub fn open(config: LinkConfig) -> Result<Self, LinkError> {
         let profile = config.profile.validated()?;
         let clock = match &config.clock {
             Some(clock) => Arc::clone(clock),

@@ -76,7 +76,7 @@ pub(crate) async fn one(
         if !stored.order.options.need_comparison() {
             return Err(Failure::NotFound);
         }
-        let report: Report = serde_json::from_str(&stored.report)
+        let report = Report::from_json(&stored.report)
             .map_err(|error| Failure::internal(format!("report {id} is unreadable: {error}")))?;
         Some((report, stored.created_at.0))
     } else {

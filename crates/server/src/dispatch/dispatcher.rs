@@ -331,7 +331,7 @@ impl Dispatcher {
         let summary = summaries::stored(&ReportSummary::from(&report))
             .map_err(|error| StoreError::Backend(format!("cannot serialize summary: {error}")))?;
         let finished = FinishedAudit {
-            report: serde_json::to_string(&report).map_err(|error| {
+            report: report.to_json().map_err(|error| {
                 StoreError::Backend(format!("cannot serialize report: {error}"))
             })?,
             error: report.error.map(|failure| AuditError {

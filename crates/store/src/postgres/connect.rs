@@ -34,6 +34,12 @@ const KEEPALIVE_AFTER: Duration = Duration::from_secs(30);
 /// A future that uses a borrowed connection.
 pub(crate) type DbFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
+/// Statements that one connection runs. The type is erased, so that the code around it is compiled
+/// once for each type of result.
+type Work<'w, T> = Box<dyn for<'a> FnOnce(&'a Object) -> DbFuture<'a, T> + Send + 'w>;
+type TransactionWork<'w, T> =
+    Box<dyn for<'a> FnOnce(&'a Transaction<'a>) -> DbFuture<'a, T> + Send + 'w>;
+
 pub(crate) struct Connections {
     pool: Pool,
     /// A connection whose commits do not wait for the disk.
@@ -96,35 +102,39 @@ impl Connections {
     }
 
     /// Runs `work` without a transaction: one statement, or several that need no common snapshot.
-    pub(crate) async fn read<T, W>(&self, work: W) -> Result<T, StoreError>
-    where
-        W: for<'a> FnOnce(&'a Object) -> DbFuture<'a, T> + Send,
-    {
-        let start = Instant::now();
-        let client = self.get().await?;
-        let result = timeout(self.timeout, work(&client)).await;
-        self.reads.record(start.elapsed());
-        result.unwrap_or_else(|_| Err(timed_out(client)))
+    pub(crate) fn read<'w, T: 'w>(
+        &'w self,
+        work: impl for<'a> FnOnce(&'a Object) -> DbFuture<'a, T> + Send + 'w,
+    ) -> impl Future<Output = Result<T, StoreError>> {
+        self.run(Box::new(work), &self.reads)
     }
 
     /// Runs one statement that writes. It is a transaction by itself, with one round trip instead
     /// of three.
-    pub(crate) async fn write_statement<T, W>(&self, work: W) -> Result<T, StoreError>
-    where
-        W: for<'a> FnOnce(&'a Object) -> DbFuture<'a, T> + Send,
-    {
+    pub(crate) fn write_statement<'w, T: 'w>(
+        &'w self,
+        work: impl for<'a> FnOnce(&'a Object) -> DbFuture<'a, T> + Send + 'w,
+    ) -> impl Future<Output = Result<T, StoreError>> {
+        self.run(Box::new(work), &self.writes)
+    }
+
+    async fn run<T>(&self, work: Work<'_, T>, latency: &Latency) -> Result<T, StoreError> {
         let start = Instant::now();
         let client = self.get().await?;
         let result = timeout(self.timeout, work(&client)).await;
-        self.writes.record(start.elapsed());
+        latency.record(start.elapsed());
         result.unwrap_or_else(|_| Err(timed_out(client)))
     }
 
     /// Runs `work` in a transaction, which is committed on `Ok` and rolled back on `Err`.
-    pub(crate) async fn write<T, W>(&self, work: W) -> Result<T, StoreError>
-    where
-        W: for<'a> FnOnce(&'a Transaction<'a>) -> DbFuture<'a, T> + Send,
-    {
+    pub(crate) fn write<'w, T: 'w>(
+        &'w self,
+        work: impl for<'a> FnOnce(&'a Transaction<'a>) -> DbFuture<'a, T> + Send + 'w,
+    ) -> impl Future<Output = Result<T, StoreError>> {
+        self.run_in_transaction(Box::new(work))
+    }
+
+    async fn run_in_transaction<T>(&self, work: TransactionWork<'_, T>) -> Result<T, StoreError> {
         let start = Instant::now();
         let mut client = self.get().await?;
         let result = timeout(self.timeout, async {

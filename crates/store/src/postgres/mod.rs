@@ -29,7 +29,8 @@ pub(crate) use self::schema::migrate;
 use std::sync::Arc;
 
 use deadpool_postgres::{Object, Transaction};
-use tokio::sync::mpsc;
+use futures_util::future::BoxFuture;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_postgres::Row;
 
@@ -77,39 +78,44 @@ pub struct PostgresStore {
 impl PostgresStore {
     /// Connects and migrates the schema, which several servers may do at once. `address` is a
     /// `postgres://` URL.
-    pub async fn open(address: &str, options: PostgresOptions) -> Result<Self, StoreError> {
-        let connections = Arc::new(Connections::new(address, options.connections)?);
-        schema::migrate(&connections).await?;
-        schema::refuse_unfinished_move(&connections).await?;
-        let notifier = Arc::new(Notifier::new(random(ACCOUNT_ID_LENGTH)?));
-        let (leases, requests) = mpsc::unbounded_channel();
-        let empty_queues = Arc::new(EmptyQueueCache::default());
-        let leaser = Leaser {
-            connections: Arc::clone(&connections),
-            notifier: Arc::clone(&notifier),
-            empty_queues: Arc::clone(&empty_queues),
-            running_per_account: options.running_per_account,
-        };
-        tokio::spawn(leaser.run(requests));
-        let tasks = [
-            tokio::spawn(notifier::send(
-                Arc::clone(&notifier),
-                Arc::clone(&connections),
-            )),
-            tokio::spawn(notifier::listen(
-                Arc::clone(&notifier),
-                Arc::clone(&connections),
-            )),
-        ];
-        let submitter = Submitter::new(Arc::clone(&connections), Arc::clone(&notifier));
-        Ok(Self {
-            connections,
-            notifier,
-            submitter: Arc::new(submitter),
-            leases,
-            empty_queues,
-            running_per_account: options.running_per_account,
-            tasks,
+    pub fn open<'a>(
+        address: &'a str,
+        options: PostgresOptions,
+    ) -> BoxFuture<'a, Result<Self, StoreError>> {
+        Box::pin(async move {
+            let connections = Arc::new(Connections::new(address, options.connections)?);
+            schema::migrate(&connections).await?;
+            schema::refuse_unfinished_move(&connections).await?;
+            let notifier = Arc::new(Notifier::new(random(ACCOUNT_ID_LENGTH)?));
+            let (leases, requests) = mpsc::unbounded_channel();
+            let empty_queues = Arc::new(EmptyQueueCache::default());
+            let leaser = Leaser {
+                connections: Arc::clone(&connections),
+                notifier: Arc::clone(&notifier),
+                empty_queues: Arc::clone(&empty_queues),
+                running_per_account: options.running_per_account,
+            };
+            tokio::spawn(leaser.run(requests));
+            let tasks = [
+                tokio::spawn(notifier::send(
+                    Arc::clone(&notifier),
+                    Arc::clone(&connections),
+                )),
+                tokio::spawn(notifier::listen(
+                    Arc::clone(&notifier),
+                    Arc::clone(&connections),
+                )),
+            ];
+            let submitter = Submitter::new(Arc::clone(&connections), Arc::clone(&notifier));
+            Ok(Self {
+                connections,
+                notifier,
+                submitter: Arc::new(submitter),
+                leases,
+                empty_queues,
+                running_per_account: options.running_per_account,
+                tasks,
+            })
         })
     }
 
@@ -120,11 +126,11 @@ impl PostgresStore {
             .await
     }
 
-    async fn read<T, W>(&self, work: W) -> Result<T, StoreError>
-    where
-        W: for<'a> FnOnce(&'a Object) -> DbFuture<'a, T> + Send,
-    {
-        self.connections.read(work).await
+    fn read<'w, T: 'w>(
+        &'w self,
+        work: impl for<'a> FnOnce(&'a Object) -> DbFuture<'a, T> + Send + 'w,
+    ) -> impl Future<Output = Result<T, StoreError>> {
+        self.connections.read(work)
     }
 
     /// Runs `work` in a transaction and then notifies waiting tasks. It runs to its end even if the
@@ -160,9 +166,16 @@ impl PostgresStore {
 async fn run_to_end<T: Send + 'static>(
     work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
 ) -> Result<T, StoreError> {
-    tokio::spawn(work)
+    let (sender, result) = oneshot::channel();
+    let task: BoxFuture<'static, ()> = Box::pin(async move {
+        // The caller may be gone.
+        let _ = sender.send(work.await);
+    });
+    let failed = |error| StoreError::Backend(format!("write task failed: {error}"));
+    tokio::spawn(task).await.map_err(failed)?;
+    result
         .await
-        .map_err(|error| StoreError::Backend(format!("write task failed: {error}")))?
+        .map_err(|_| StoreError::Backend("the write was not made".to_owned()))?
 }
 
 impl Drop for PostgresStore {

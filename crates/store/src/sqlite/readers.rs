@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 use rusqlite::Connection;
+use tokio::sync::oneshot;
 
 use super::open::{self, BusyPolicy};
 use crate::StoreError;
@@ -15,6 +16,9 @@ use crate::latency::Latency;
 
 /// Number of connections for reads that may take long: large reports, counts, lists.
 const BLOCKING_CONNECTIONS: usize = 2;
+
+/// A read of a few rows by index, which may be repeated.
+type QuickRead<T> = Box<dyn Fn(&Connection) -> Result<T, rusqlite::Error> + Send>;
 
 pub(super) struct Readers {
     quick: Vec<Mutex<Connection>>,
@@ -46,10 +50,14 @@ impl Readers {
     /// and 50 µs on another thread; of 16 callers, the slowest percent waits 0.3 ms here and 4 to 8
     /// ms there, with a pool as with dedicated threads. These connections never wait for a lock: if
     /// the file is locked, the read is repeated on a blocking thread.
-    pub(super) async fn quick<T: Send + 'static>(
+    pub(super) fn quick<T: Send + 'static>(
         &self,
         work: impl Fn(&Connection) -> Result<T, rusqlite::Error> + Send + 'static,
-    ) -> Result<T, StoreError> {
+    ) -> impl Future<Output = Result<T, StoreError>> {
+        self.quick_boxed(Box::new(work))
+    }
+
+    async fn quick_boxed<T: Send + 'static>(&self, work: QuickRead<T>) -> Result<T, StoreError> {
         let start = Instant::now();
         match self.on_this_thread(&work) {
             Err(error) if open::is_busy(&error) => {
@@ -62,10 +70,7 @@ impl Readers {
         }
     }
 
-    fn on_this_thread<T>(
-        &self,
-        work: impl Fn(&Connection) -> Result<T, rusqlite::Error>,
-    ) -> Result<T, rusqlite::Error> {
+    fn on_this_thread<T>(&self, work: &QuickRead<T>) -> Result<T, rusqlite::Error> {
         if let Some(free) = self.quick.iter().find_map(|reader| reader.try_lock()) {
             return work(&free);
         }
@@ -81,12 +86,27 @@ impl Readers {
         &self,
         work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
+        let (sender, result) = oneshot::channel();
+        let read = Box::new(move |connection: &Connection| {
+            // The caller may be gone.
+            let _ = sender.send(work(connection));
+        });
+        self.on_blocking_thread(read).await?;
+        result
+            .await
+            .map_err(|_| StoreError::Backend("the read was not made".to_owned()))?
+    }
+
+    async fn on_blocking_thread(
+        &self,
+        read: Box<dyn FnOnce(&Connection) + Send>,
+    ) -> Result<(), StoreError> {
         let start = Instant::now();
         let next = self.next.fetch_add(1, Ordering::Relaxed) % self.blocking.len();
         let reader = Arc::clone(&self.blocking[next]).lock_owned().await;
-        let result = tokio::task::spawn_blocking(move || work(&reader)).await;
+        let result = tokio::task::spawn_blocking(move || read(&reader)).await;
         self.latency.record(start.elapsed());
-        result.map_err(|error| StoreError::Backend(format!("read task failed: {error}")))?
+        result.map_err(|error| StoreError::Backend(format!("read task failed: {error}")))
     }
 }
 

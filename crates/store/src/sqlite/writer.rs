@@ -90,15 +90,19 @@ impl Writer {
         let start = Instant::now();
         let (reply, result) = oneshot::channel();
         let job = Box::new(Write {
-            step: Step::Waiting(work),
+            step: Step::Waiting(Box::new(work)),
             wakeup,
             reply,
         });
-        let jobs = self.jobs.as_ref().ok_or_else(stopped)?;
-        jobs.send(job).map_err(|_| stopped())?;
+        self.send(job)?;
         let result = result.await;
         self.latency.record(start.elapsed());
         result.map_err(|_| stopped())?
+    }
+
+    fn send(&self, job: Box<dyn PendingWrite>) -> Result<(), StoreError> {
+        let jobs = self.jobs.as_ref().ok_or_else(stopped)?;
+        jobs.send(job).map_err(|_| stopped())
     }
 
     /// Completes the queued writes, then closes the file.
@@ -132,23 +136,21 @@ trait PendingWrite: Send {
 
 struct Rollback;
 
-struct Write<W, T> {
-    step: Step<W, T>,
+struct Write<T> {
+    step: Step<T>,
     wakeup: Wakeup,
     reply: oneshot::Sender<Result<T, StoreError>>,
 }
 
-enum Step<W, T> {
-    Waiting(W),
+type Work<T> = Box<dyn FnOnce(&Connection) -> Result<T, StoreError> + Send>;
+
+enum Step<T> {
+    Waiting(Work<T>),
     Running,
     Done(Result<T, StoreError>),
 }
 
-impl<W, T> PendingWrite for Write<W, T>
-where
-    W: FnOnce(&Connection) -> Result<T, StoreError> + Send,
-    T: Send,
-{
+impl<T: Send> PendingWrite for Write<T> {
     fn run(&mut self, connection: &Connection) -> Result<Wakeup, Rollback> {
         let Step::Waiting(work) = mem::replace(&mut self.step, Step::Running) else {
             return Err(Rollback);
@@ -262,7 +264,7 @@ mod tests {
         let (reply, result) = oneshot::channel();
         let work = move |connection: &Connection| Ok(connection.execute_batch(sql)?);
         let job = Write {
-            step: Step::Waiting(work),
+            step: Step::Waiting(Box::new(work)),
             wakeup: Wakeup::None,
             reply,
         };

@@ -35,7 +35,7 @@ async fn every_spelling_of_loopback_is_refused() {
     for line in BOTH_LINES {
         let mut config = config(line, &[]);
         config.resolver = Arc::clone(&resolver) as Arc<dyn Resolver>;
-        let link = Link::open(config).await.unwrap();
+        let link = Link::open(config).unwrap();
         for host in [
             "127.0.0.1",
             "127.1",
@@ -95,7 +95,7 @@ async fn a_second_dns_response_is_never_used() {
     let resolver = ScriptedResolver::new(&[("rebinds.test", &[&["127.0.0.2"], &["127.0.0.1"]])]);
     let mut config = config(QUICK_LINE, &["127.0.0.2"]);
     config.resolver = Arc::clone(&resolver) as Arc<dyn Resolver>;
-    let link = Link::open(config).await.unwrap();
+    let link = Link::open(config).unwrap();
     for host in ["rebinds.test", "rebinds.test", "REBINDS.test."] {
         connect(&link, host, address.port()).await.unwrap();
         public.accept().await.unwrap();
@@ -112,7 +112,7 @@ async fn a_refused_name_stays_refused() {
     let resolver = ScriptedResolver::new(&[("rebinds.test", &[&["127.0.0.1"], &["127.0.0.2"]])]);
     let mut config = config(LineProfile::UNLIMITED, &["127.0.0.2"]);
     config.resolver = resolver;
-    let link = Link::open(config).await.unwrap();
+    let link = Link::open(config).unwrap();
     for _ in 0..2 {
         let result = connect(&link, "rebinds.test", address.port()).await;
         assert_eq!(result.err(), Some(4));
@@ -125,7 +125,7 @@ async fn a_denied_port_is_blocked_before_a_lookup() {
     let resolver = ScriptedResolver::new(&[("db.test", &[&["8.8.8.8"]])]);
     let mut config = config(LineProfile::UNLIMITED, &[]);
     config.resolver = Arc::clone(&resolver) as Arc<dyn Resolver>;
-    let link = Link::open(config).await.unwrap();
+    let link = Link::open(config).unwrap();
     assert_eq!(connect(&link, "db.test", 6379).await.err(), Some(2));
     let outcome = outcome_for(&link, "db.test", 6379);
     assert_eq!(reason(outcome), Some(RefusalReason::DeniedPort));
@@ -146,7 +146,7 @@ async fn a_closed_port_and_a_missing_name_have_different_replies() {
     for line in BOTH_LINES {
         let mut config = config(line, &["127.0.0.0/8"]);
         config.resolver = ScriptedResolver::new(&[("empty.test", &[&[]])]);
-        let link = Link::open(config).await.unwrap();
+        let link = Link::open(config).unwrap();
         let port = address.port();
         assert_eq!(connect(&link, "127.0.0.1", port).await.err(), Some(5));
         assert_eq!(connect(&link, "missing.test", 80).await.err(), Some(4));
@@ -175,7 +175,7 @@ async fn a_missing_name_fails_without_a_round_trip() {
     line.rtt_ms = ROUND_TRIP.as_secs_f64() * 1000.0;
     let mut config = config(line, &[]);
     config.resolver = ScriptedResolver::new(&[("empty.test", &[&[]])]);
-    let link = Link::open(config).await.unwrap();
+    let link = Link::open(config).unwrap();
     for missing in ["missing.test", "empty.test"] {
         let result = timeout(ROUND_TRIP / 2, connect(&link, missing, 80)).await;
         assert_eq!(result.unwrap().err(), Some(4));
@@ -194,7 +194,7 @@ async fn a_refused_name_fails_like_a_missing_name() {
         ("private.test", &[&["10.0.0.1"]]),
         ("mixed.test", &[&["8.8.8.8", "169.254.169.254"]]),
     ]);
-    let link = Link::open(config).await.unwrap();
+    let link = Link::open(config).unwrap();
     let names = ["missing.test", "empty.test", "private.test", "mixed.test"];
     // The denied port is allowed for one address, and only a lookup shows whether a name has it.
     for (host, port) in names.map(|name| [(name, 80), (name, 6379)]).concat() {
@@ -219,7 +219,7 @@ async fn a_lookup_without_a_response_times_out() {
     let mut config = config(LineProfile::UNLIMITED, &[]);
     config.resolver = Arc::new(SilentResolver);
     config.lookup_timeout = Duration::from_millis(5);
-    let link = Link::open(config).await.unwrap();
+    let link = Link::open(config).unwrap();
     assert_eq!(connect(&link, "slow.test", 80).await.err(), Some(4));
     let outcome = outcome_for(&link, "slow.test", 80);
     assert_eq!(outcome, Some(ConnectionOutcome::LookupTimedOut));
@@ -230,7 +230,7 @@ async fn the_next_address_is_tried_when_the_first_refuses() {
     let (listener, address) = listen("127.0.0.1").await;
     let mut config = config(LineProfile::UNLIMITED, &["127.0.0.0/8"]);
     config.resolver = ScriptedResolver::new(&[("two.test", &[&["127.0.0.77", "127.0.0.1"]])]);
-    let link = Link::open(config).await.unwrap();
+    let link = Link::open(config).unwrap();
     connect(&link, "two.test", address.port()).await.unwrap();
     listener.accept().await.unwrap();
     assert_eq!(link.records()[0].address, Some(address));
@@ -242,7 +242,7 @@ async fn the_browsers_own_services_are_refused() {
     let resolver = ScriptedResolver::new(&[("update.googleapis.com", &[&["127.0.0.1"]])]);
     let mut config = config(LineProfile::UNLIMITED, &["127.0.0.0/8"]);
     config.resolver = Arc::clone(&resolver) as Arc<dyn Resolver>;
-    let link = Link::open(config).await.unwrap();
+    let link = Link::open(config).unwrap();
     let result = connect(&link, "update.googleapis.com", 443).await;
     assert_eq!(result.err(), Some(2));
     let outcome = outcome_for(&link, "update.googleapis.com", 443);
@@ -256,5 +256,5 @@ async fn an_invalid_line_profile_is_an_error() {
         rtt_ms: -3.0,
         ..QUICK_LINE
     };
-    assert!(Link::open(config(invalid, &[])).await.is_err());
+    assert!(Link::open(config(invalid, &[])).is_err());
 }

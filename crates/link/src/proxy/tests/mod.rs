@@ -30,7 +30,7 @@ fn config(profile: LineProfile, allow: &[&str]) -> LinkConfig {
 }
 
 async fn open(profile: LineProfile) -> Link {
-    Link::open(config(profile, &["127.0.0.0/8"])).await.unwrap()
+    Link::open(config(profile, &["127.0.0.0/8"])).unwrap()
 }
 
 /// Requests a connection through the link; the error is the SOCKS reply.

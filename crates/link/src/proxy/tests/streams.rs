@@ -353,7 +353,7 @@ async fn exceeding_the_limit_on_bytes_resets_all_connections() {
     for line in BOTH_LINES {
         let mut config = config(line, &["127.0.0.0/8"]);
         config.max_bytes = 300_000;
-        let (link, server) = (Link::open(config).await.unwrap(), echo_server().await);
+        let (link, server) = (Link::open(config).unwrap(), echo_server().await);
         let mut idle = connect(&link, "127.0.0.1", server.port()).await.unwrap();
         let busy = connect(&link, "127.0.0.1", server.port()).await.unwrap();
         assert!(!link.over_limit());
@@ -402,7 +402,7 @@ async fn open_with_clock(profile: LineProfile, rate: f64) -> (Link, Arc<PageCloc
     clock.set_speed(rate);
     let mut config = config(profile, &["127.0.0.0/8"]);
     config.clock = Some(Arc::clone(&clock));
-    (Link::open(config).await.unwrap(), clock)
+    (Link::open(config).unwrap(), clock)
 }
 
 #[tokio::test]

@@ -128,8 +128,8 @@ struct Change {
 impl ComparePage {
     fn new([before, after]: &[ComparedAudit; 2], reader: Reader) -> Result<Self, HtmlError> {
         let reports: [Report; 2] = [
-            serde_json::from_str(&before.stored.report)?,
-            serde_json::from_str(&after.stored.report)?,
+            Report::from_json(&before.stored.report)?,
+            Report::from_json(&after.stored.report)?,
         ];
         let unpacked = |side: &ComparedAudit| {
             side.media

@@ -172,7 +172,7 @@ async fn render(
     let has_logo = page_parts(service)?.logo.is_some();
     let logo = has_logo.then_some(LOGO_PATH);
     let page = service.render_pool.page(move || {
-        let report: Report = serde_json::from_str(&stored.report)?;
+        let report = Report::from_json(&stored.report)?;
         let media = media
             .as_deref()
             .map(ReportMedia::unpack_without_pictures)
