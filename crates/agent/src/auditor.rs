@@ -82,7 +82,8 @@ impl Auditor {
     }
 
     /// Performs one of several runs that will be compared: only visits that the host disturbed are
-    /// repeated, and no inputs are made. [`Auditor::add_interactions`] makes them for one run.
+    /// repeated, and nothing is measured after them. [`Auditor::measure_after_runs`] does that for
+    /// one run.
     pub fn audit_run<'a>(
         &'a self,
         order: &'a Order,
@@ -111,7 +112,7 @@ impl Auditor {
             .audit_with(policy, order, &session, encoding, progress)
             .await?;
         let visit = self
-            .interact_after(order, &session, visit, encoding, progress)
+            .measure_after_visits(order, &session, visit, encoding, progress)
             .await?;
         Ok(session.add_to(visit.pack(encoding).await?))
     }

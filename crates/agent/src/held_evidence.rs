@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use plumbline_bundle::{Bundle, Encoding, InteractionRecords, StepRecords};
-use plumbline_model::media::ReportMedia;
+use plumbline_bundle::{Bundle, Encoding, FlowRecords, InteractionRecords, StepRecords};
+use plumbline_model::media::{Picture, ReportMedia};
 use plumbline_model::report::Report;
 use plumbline_seam::AuditOutput;
 use tokio::task::spawn_blocking;
@@ -71,35 +71,79 @@ impl JudgedVisit {
 
     /// Adds the inputs that were made after the visit to its report and its bundle.
     pub(crate) async fn with_interactions(
-        mut self,
+        self,
         records: InteractionRecords,
         encoding: Encoding,
+    ) -> Result<Self, AuditFault> {
+        let stored = records.clone();
+        let mut visit = self
+            .with_changed_evidence(encoding, move |bundle, _| {
+                stored.store_in(bundle).map_err(AuditFault::of)
+            })
+            .await?;
+        visit.report.responsiveness = Some(Box::new(records.into()));
+        Ok(visit)
+    }
+
+    /// Adds the steps that were measured after the visit to its report, its bundle and its media.
+    pub(crate) async fn with_flow(
+        self,
+        mut records: FlowRecords,
+        encoding: Encoding,
+    ) -> Result<Self, AuditFault> {
+        let stored = records.clone();
+        let pictures = records.take_screenshots().into_iter();
+        let pictures: Vec<Option<Picture>> = pictures
+            .map(|screenshot| screenshot.map(Picture::from))
+            .collect();
+        let mut visit = self
+            .with_changed_evidence(encoding, move |bundle, media| {
+                if let Some(media) = media {
+                    media.flow = pictures;
+                }
+                stored.store_in(bundle).map_err(AuditFault::of)
+            })
+            .await?;
+        visit.report.flow = Some(Box::new(records));
+        Ok(visit)
+    }
+
+    /// Changes the bundle and the media. Packed evidence is unpacked and packed again.
+    async fn with_changed_evidence(
+        mut self,
+        encoding: Encoding,
+        change: impl FnOnce(&mut Bundle, Option<&mut ReportMedia>) -> Result<(), AuditFault>
+        + Send
+        + 'static,
     ) -> Result<Self, AuditFault> {
         self.evidence = match self.evidence {
             Some(HeldEvidence::Unpacked {
                 bundle: Some(mut bundle),
-                media,
+                mut media,
             }) => {
-                records.store_in(&mut bundle).map_err(AuditFault::of)?;
+                change(&mut bundle, media.as_deref_mut())?;
                 let bundle = Some(bundle);
                 Some(HeldEvidence::Unpacked { bundle, media })
             }
             Some(HeldEvidence::Packed {
                 bundle: Some(packed),
-                media,
+                media: packed_media,
             }) => {
-                let records = records.clone();
                 let task = spawn_blocking(move || {
                     let mut bundle = Bundle::unpack(&packed).map_err(AuditFault::of)?;
-                    records.store_in(&mut bundle).map_err(AuditFault::of)?;
-                    bundle.pack_as(encoding).map_err(AuditFault::of)
+                    let media = packed_media.as_deref().map(ReportMedia::unpack);
+                    let mut media = media.transpose().map_err(AuditFault::of)?;
+                    change(&mut bundle, media.as_mut())?;
+                    let media = media.map(|media| media.pack_as(encoding)).transpose();
+                    let bundle = bundle.pack_as(encoding).map_err(AuditFault::of)?;
+                    Ok((bundle, media.map_err(AuditFault::of)?))
                 });
-                let bundle = Some(task.await.map_err(AuditFault::of)??);
+                let (bundle, media) = task.await.map_err(AuditFault::of)??;
+                let bundle = Some(bundle);
                 Some(HeldEvidence::Packed { bundle, media })
             }
             other => other,
         };
-        self.report.responsiveness = Some(Box::new(records.into()));
         Ok(self)
     }
 

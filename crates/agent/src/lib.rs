@@ -3,6 +3,7 @@
 //! [`Auditor`] performs one audit and does not know queues. [`run`] takes jobs from a
 //! [`Work`](plumbline_seam::Work) and keeps their leases alive.
 
+mod after_visits;
 mod auditor;
 mod comparison;
 mod conditions;
@@ -10,7 +11,6 @@ mod cpu;
 mod failure_reason;
 mod held_evidence;
 mod host;
-mod interactions;
 mod judging;
 mod redaction;
 mod run;

@@ -57,7 +57,7 @@ impl Auditor {
             let chosen = choose_run(outputs, runs);
             let chosen = chosen.ok_or_else(|| AuditFault("the page was not visited".to_owned()))?;
             let chosen = self
-                .interact_after(order, &session, chosen, encoding, progress)
+                .measure_after_visits(order, &session, chosen, encoding, progress)
                 .await?;
             Ok(session.add_to(chosen.pack(encoding).await?))
         })

@@ -4,12 +4,13 @@
 //! [`Pool`] has some started in advance. [`visit()`] uses one browser once: it emulates a device,
 //! records, navigates, waits until network and CPU are idle, gathers artifacts, and ends the
 //! browser with all its processes and files. [`interact`] makes inputs on the controls of a page in
-//! another browser. [`sweep`] removes what a killed process left behind,
-//! at the next start.
+//! another browser, and [`measure_flow`] performs and measures steps in one. [`sweep`] removes what
+//! a killed process left behind, at the next start.
 
 mod cpu_emulation;
 mod emulate;
 mod error;
+mod follow_up;
 mod gather;
 mod gauge;
 mod interactions;
@@ -34,6 +35,7 @@ pub use page::VisitError;
 pub use plan::{NetworkPath, VisitPlan};
 pub use plumbline_clock::CorePace;
 pub use pool::{Pool, PoolCounts};
+pub use steps::measure_flow;
 pub use visit::{VisitEvent, sign_in, visit};
 
 pub use plumbline_bundle::Phase;

@@ -64,6 +64,8 @@ pub struct VisitPlan {
     /// Maximum number of controls that [`crate::interact`] makes inputs on. It is 0 for a visit:
     /// with inputs, all requests are paused for a decision, which would disturb a measured load.
     pub interactions: u8,
+    /// Steps that [`crate::measure_flow`] performs and measures.
+    pub flow: Steps,
 }
 
 impl VisitPlan {
@@ -90,6 +92,7 @@ impl VisitPlan {
             view: View::First,
             steps_network: NetworkPath::Direct,
             interactions: 0,
+            flow: Steps::default(),
         }
     }
 

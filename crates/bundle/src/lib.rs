@@ -14,6 +14,7 @@
 pub mod container;
 mod failed_connections;
 mod failure;
+mod flow;
 mod full_page;
 pub mod gzip_json;
 mod interactions;
@@ -29,6 +30,7 @@ use serde_json::value::RawValue;
 
 pub use failed_connections::{FailedConnection, FailedConnections};
 pub use failure::{Failure, FailureCode};
+pub use flow::{FlowRecords, FlowStepKind, FlowStepRecord};
 pub use full_page::FullPagePicture;
 pub use interactions::{
     ControlKind, InputKind, InteractionRecord, InteractionRecords, InteractionScript,

@@ -15,7 +15,11 @@ use crate::cookie_jar;
 use crate::exit::Exit;
 
 /// Returns the options of a visit if they are valid. Errors contain no value of the state.
-pub fn resolve(args: StateArgs, allow_error_status: bool) -> Result<VisitOptions, Exit> {
+pub fn resolve(
+    args: StateArgs,
+    flow: Option<&Path>,
+    allow_error_status: bool,
+) -> Result<VisitOptions, Exit> {
     let mut options = match &args.state {
         Some(path) => read_file(path)?,
         None => VisitOptions::default(),
@@ -86,10 +90,23 @@ pub fn resolve(args: StateArgs, allow_error_status: bool) -> Result<VisitOptions
     if let Some(path) = &args.steps {
         options.steps = Steps::parse(read_file(path)?).map_err(invalid)?;
     }
+    if let Some(path) = flow {
+        options.flow = Steps::parse_flow(read_file(path)?).map_err(invalid)?;
+    }
     options.consent = args.consent.unwrap_or(options.consent);
     options.view = args.view.unwrap_or(options.view);
     options.validate().map_err(invalid)?;
     replace_secrets(&options, |variable| std::env::var(variable).ok())
+}
+
+/// Returns an error if steps shall be measured where that is not possible.
+pub fn refuse_flow(options: &VisitOptions, what: &str) -> Result<(), Exit> {
+    if options.flow.is_empty() {
+        Ok(())
+    } else {
+        let message = format!("flow: no steps are measured in a {what}; use `plumbline audit`");
+        Err(Exit::usage(message))
+    }
 }
 
 /// Returns the options with the values of environment variables in place of the placeholders of
@@ -201,7 +218,7 @@ mod tests {
                 expect_url: Some("*".to_owned()),
                 ..StateArgs::default()
             };
-            let options = resolve(args, true).unwrap();
+            let options = resolve(args, None, true).unwrap();
             assert!(options.allow_error_status);
             let state = options.state.unwrap();
             let cookies: Vec<_> = state
@@ -222,7 +239,11 @@ mod tests {
             assert_eq!(expect.selector.as_deref(), Some("#a"));
             assert_eq!(expect.url.as_deref(), Some("*"));
         }
-        assert!(resolve(StateArgs::default(), false).unwrap().is_default());
+        assert!(
+            resolve(StateArgs::default(), None, false)
+                .unwrap()
+                .is_default()
+        );
     }
 
     #[test]
@@ -239,7 +260,7 @@ mod tests {
                 steps: Some(path),
                 ..StateArgs::default()
             };
-            let titles = resolve(args, false).unwrap().steps.titles();
+            let titles = resolve(args, None, false).unwrap().steps.titles();
             assert_eq!(titles, ["fill in `#a`"]);
         }
         let (_directory, path) = file("state.toml", toml);
@@ -247,14 +268,14 @@ mod tests {
             state: Some(path),
             ..StateArgs::default()
         };
-        assert_eq!(resolve(args, false).unwrap().steps.titles().len(), 1);
+        assert_eq!(resolve(args, None, false).unwrap().steps.titles().len(), 1);
         let custom = r#"[{"type":"close"},{"type":"customStep","name":"n"}]"#;
         let (_directory, path) = file("steps.json", custom);
         let args = StateArgs {
             steps: Some(path),
             ..StateArgs::default()
         };
-        let error = message(resolve(args, false));
+        let error = message(resolve(args, None, false));
         assert!(error.starts_with("steps[0]: "), "{error}");
         let (_directory, path) = file(
             "state.json",
@@ -264,7 +285,7 @@ mod tests {
             state: Some(path),
             ..StateArgs::default()
         };
-        let error = message(resolve(args, false));
+        let error = message(resolve(args, None, false));
         assert!(
             error.contains("steps[0]: ") && !error.contains("canary"),
             "{error}"
@@ -278,12 +299,12 @@ mod tests {
             state: Some(path),
             ..StateArgs::default()
         };
-        assert_eq!(resolve(args, false).unwrap().view, View::Repeat);
+        assert_eq!(resolve(args, None, false).unwrap().view, View::Repeat);
         let args = StateArgs {
             view: Some(View::After("shop".to_owned())),
             ..StateArgs::default()
         };
-        assert!(message(resolve(args, false)).starts_with("view: "));
+        assert!(message(resolve(args, None, false)).starts_with("view: "));
     }
 
     #[test]
@@ -337,7 +358,7 @@ mod tests {
                 state: Some(path),
                 ..StateArgs::default()
             };
-            let message = message(resolve(args, false));
+            let message = message(resolve(args, None, false));
             assert!(
                 message.contains(name) && !message.contains("canary"),
                 "{message}"
@@ -347,7 +368,7 @@ mod tests {
             header: vec!["Host: canary".to_owned()],
             ..StateArgs::default()
         };
-        let error = message(resolve(args, false));
+        let error = message(resolve(args, None, false));
         assert!(
             error.starts_with("state.headers[0]: ") && !error.contains("canary"),
             "{error}"
@@ -356,6 +377,9 @@ mod tests {
             cookie: vec!["canary".to_owned()],
             ..StateArgs::default()
         };
-        assert_eq!(message(resolve(args, false)), "--cookie takes NAME=VALUE");
+        assert_eq!(
+            message(resolve(args, None, false)),
+            "--cookie takes NAME=VALUE"
+        );
     }
 }

@@ -397,6 +397,8 @@ fn numbered_entries(directory: &Path) -> Vec<i32> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read as _, Write as _};
+
     use super::*;
 
     #[test]
@@ -431,14 +433,20 @@ mod tests {
     fn threads_that_have_not_run_since_they_were_blocked_are_read_only_if_others_are_ready() {
         let mut child = std::process::Command::new("cat")
             .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
             .spawn()
             .unwrap();
+        // After its first line, it only waits for the next.
+        child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         let id = i32::try_from(child.id()).unwrap();
         let mut process = Process::default();
         process.threads.insert(id, Thread::open(id, id).unwrap());
         while !process.is_blocked(id, false) {
             std::thread::yield_now();
         }
+        // It may have run after its processor time was read.
+        assert!(process.is_blocked(id, false));
         // A thread that runs would be noticed, if it were read.
         let own = rustix::thread::gettid().as_raw_pid();
         let own_process = i32::try_from(std::process::id()).unwrap();

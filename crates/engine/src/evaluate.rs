@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
-use plumbline_bundle::{Bundle, Failure, FailureCode, InteractionRecords};
+use plumbline_bundle::{Bundle, Failure, FailureCode, FlowRecords, InteractionRecords};
 use plumbline_model::category::CategoryId;
 use plumbline_model::interval::intervals;
 use plumbline_model::media::ReportMedia;
@@ -54,6 +54,10 @@ fn report(facts: &Facts, conditions: Conditions) -> Report {
         timings: bundle.timings.clone(),
         responsiveness: InteractionRecords::stored_in(bundle)
             .map(|records| Box::new(records.into())),
+        flow: FlowRecords::stored_in(bundle).map(|mut records| {
+            records.take_screenshots();
+            Box::new(records)
+        }),
         ..Report::unmeasured(&bundle.requested_url, conditions)
     };
     let mode = report.conditions.device.mode;

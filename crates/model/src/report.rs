@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use plumbline_bundle::{Artifact, BrowserIdentity, Bundle, Failure, MainDocument, PhaseTiming};
+use plumbline_bundle::{
+    Artifact, BrowserIdentity, Bundle, Failure, FlowRecords, MainDocument, PhaseTiming,
+};
 use plumbline_catalog::Mode;
 use serde::{Deserialize, Serialize};
 use serde_json::value::to_raw_value;
@@ -58,6 +60,10 @@ pub struct Report {
     /// The inputs that were made on the page after its load; `None` if none were requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub responsiveness: Option<Box<Responsiveness>>,
+    /// The steps that were measured after the visit, without their screenshots; `None` if none were
+    /// requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow: Option<Box<FlowRecords>>,
     /// The comparison with a second page; `None` if the audit is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparison: Option<Box<ComparedPages>>,
@@ -96,6 +102,7 @@ impl Report {
             field_data: None,
             field_data_reason: None,
             responsiveness: None,
+            flow: None,
             comparison: None,
         }
     }
@@ -141,6 +148,9 @@ pub struct Conditions {
     /// The titles of the steps before the visit, without the values that they filled in.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<String>,
+    /// The name of the saved session that the visit was signed in with; `None` if it used none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
     /// The answer to the page's consent dialog; `None` if it was left alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consent: Option<ConsentConditions>,

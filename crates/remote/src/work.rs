@@ -189,6 +189,7 @@ impl Work for RemoteWork {
             warms_cache: true,
             masks_secrets: true,
             keeps_sessions: true,
+            measures_flows: true,
             compares: true,
             replays: true,
         };
@@ -221,6 +222,7 @@ impl Work for RemoteWork {
             warms_cache: true,
             masks_secrets: true,
             keeps_sessions: true,
+            measures_flows: true,
             compares: true,
             replays: true,
         };

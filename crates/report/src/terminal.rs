@@ -131,6 +131,7 @@ fn write_report(out: &mut String, report: &Report, colors: Colors) -> std::fmt::
         }
     }
     write_responsiveness(out, report, colors)?;
+    write_flow(out, report, colors)?;
     write_field(out, report)?;
     write_fixes(out, report, colors)?;
     let notes: Vec<String> = notes(report).collect();
@@ -200,6 +201,40 @@ fn write_responsiveness(out: &mut String, report: &Report, colors: Colors) -> st
             out,
             "  Interactions could not be measured completely: {error}"
         )?;
+    }
+    Ok(())
+}
+
+/// Writes the figures of each measured step, if there are any.
+fn write_flow(out: &mut String, report: &Report, colors: Colors) -> std::fmt::Result {
+    let Some(flow) = &report.flow else {
+        return Ok(());
+    };
+    let heading = colors.heading();
+    writeln!(out, "\n  {heading}User flow{heading:#}")?;
+    for (index, step) in flow.steps.iter().enumerate() {
+        let (number, title) = (index + 1, plain(&step.title));
+        writeln!(out, "  {number}. {title} ({})", step.kind.as_str())?;
+        if let Some(error) = &step.error {
+            writeln!(out, "     failed: {}", plain(error))?;
+            continue;
+        }
+        let inp = step.interaction.as_ref().map(|timing| timing.duration_ms);
+        let times = [
+            ("INP", inp),
+            ("FCP", step.fcp_ms),
+            ("LCP", step.lcp_ms),
+            ("TBT", Some(step.tbt_ms)),
+        ];
+        let mut figures: Vec<String> = times
+            .into_iter()
+            .filter_map(|(name, ms)| Some(format!("{name} {:.0} ms", ms?)))
+            .collect();
+        figures.push(format!("CLS {:.3}", step.cls));
+        writeln!(out, "     {}", figures.join(", "))?;
+    }
+    if let Some(error) = &flow.error {
+        writeln!(out, "  The flow is not complete: {}", plain(error))?;
     }
     Ok(())
 }
@@ -330,6 +365,7 @@ mod tests {
             steps: Vec::new(),
             consent: None,
             view: View::First,
+            session: None,
             replay: None,
         };
         let failure = Failure::new(FailureCode::NoPaint, "Nothing was painted.");

@@ -45,6 +45,7 @@ fn conditions(name: &str) -> Conditions {
         steps: Vec::new(),
         consent: None,
         view: View::First,
+        session: None,
         replay: None,
     }
 }

@@ -57,6 +57,13 @@ pub struct VisitOptions {
     /// The most controls that inputs are made on, once after all visits.
     #[serde(default, skip_serializing_if = "Interactions::is_none")]
     pub interactions: Interactions,
+    /// Steps that are performed and measured, once after all visits.
+    #[serde(
+        default,
+        deserialize_with = "Steps::deserialize_flow",
+        skip_serializing_if = "Steps::is_empty"
+    )]
+    pub flow: Steps,
     /// The URL of a second page that the page is compared with. The runs of the audit are then
     /// pairs of visits, of which there may be fewer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -113,6 +120,12 @@ impl VisitOptions {
         !self.view.is_first()
     }
 
+    /// Returns whether steps are measured after the visits. An agent that does not know this would
+    /// leave them out.
+    pub fn need_flow(&self) -> bool {
+        !self.flow.is_empty()
+    }
+
     /// Returns whether the audit is a comparison. An agent that does not know comparisons would
     /// only visit the first page.
     pub fn need_comparison(&self) -> bool {
@@ -140,6 +153,7 @@ impl VisitOptions {
             state.erase_values();
         }
         options.steps.erase_values();
+        options.flow.erase_values();
         options.secrets.clear();
         if let Some(session) = &mut options.session {
             session.sign_in = None;

@@ -118,6 +118,9 @@ pub struct LeaseRequest {
     /// get no such audits.
     #[serde(default)]
     pub keeps_sessions: bool,
+    /// True if the agent measures the steps of a flow. Others get no such audits.
+    #[serde(default)]
+    pub measures_flows: bool,
     /// True if the agent compares pages. Others get no such audits.
     #[serde(default)]
     pub compares: bool,

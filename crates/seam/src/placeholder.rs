@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{InvalidOption, Secret, VisitOptions, VisitState};
+use crate::{InvalidOption, Secret, Step, VisitOptions, VisitState};
 
 const BEGIN: &str = "{{secret.";
 const END: &str = "}}";
@@ -77,7 +77,8 @@ impl VisitOptions {
                 credentials.username = replace(&credentials.username, values)?;
             }
         }
-        for value in options.steps.values_mut() {
+        let steps = options.steps.values_mut();
+        for value in steps.chain(options.flow.values_mut()) {
             *value = Secret::from(replace(value.expose(), values)?);
         }
         let names = self.secret_names();
@@ -100,9 +101,9 @@ impl VisitOptions {
         let names_only = self.without_values();
         let state = serde_json::to_string(&names_only.state).unwrap_or_default();
         let expect = serde_json::to_string(&names_only.expect).unwrap_or_default();
-        let steps = names_only.steps.0.iter().enumerate().map(|(index, step)| {
+        let steps = names_only.all_steps().map(|(field, index, step)| {
             let text = serde_json::to_string(step).unwrap_or_default();
-            ("steps", Some(index), text)
+            (field, Some(index), text)
         });
         let others = [("state", None, state), ("expect", None, expect)];
         for (field, index, text) in others.into_iter().chain(steps) {
@@ -124,11 +125,20 @@ impl VisitOptions {
             .map(Secret::expose)
             .chain(username.map(|credentials| credentials.username.as_str()))
             .map(|text| ("state", None, text));
-        let steps = self.steps.0.iter().enumerate().filter_map(|(index, step)| {
+        let steps = self.all_steps().filter_map(|(field, index, step)| {
             let value = step.value()?;
-            Some(("steps", Some(index), value.expose()))
+            Some((field, Some(index), value.expose()))
         });
         state.chain(steps).collect()
+    }
+
+    /// Returns all steps, each with its member and its position.
+    fn all_steps(&self) -> impl Iterator<Item = (&'static str, usize, &Step)> {
+        let lists = [("steps", &self.steps), ("flow", &self.flow)];
+        lists.into_iter().flat_map(|(field, steps)| {
+            let steps = steps.0.iter().enumerate();
+            steps.map(move |(index, step)| (field, index, step))
+        })
     }
 }
 
@@ -207,6 +217,7 @@ mod tests {
                 { "type": "fill", "selector": "#a", "value": "{{secret.fill}}" },
                 { "type": "select", "selector": "#b", "value": "{{secret.fill}}" },
             ],
+            "flow": [{ "type": "fill", "selector": "#c", "value": "{{secret.flow}}" }],
         });
         serde_json::from_value(options).unwrap()
     }
@@ -225,6 +236,7 @@ mod tests {
         let names = [
             "cookie",
             "fill",
+            "flow",
             "header",
             "local",
             "pass-word.1",
@@ -250,7 +262,9 @@ mod tests {
         assert_eq!(credentials.password.expose(), "value-of-pass-word.1");
         let filled: Vec<_> = replaced.steps.secrets().map(Secret::expose).collect();
         assert_eq!(filled, ["value-of-fill", "value-of-fill"]);
-        assert_eq!(replaced.secrets.len(), 8);
+        let filled: Vec<_> = replaced.flow.secrets().map(Secret::expose).collect();
+        assert_eq!(filled, ["value-of-flow"]);
+        assert_eq!(replaced.secrets.len(), 9);
         assert!(replaced.secret_names().is_empty());
         let text = serde_json::to_string(&replaced).unwrap();
         assert!(!text.contains("{{secret."), "{text}");
@@ -287,6 +301,7 @@ mod tests {
             ("cookie", "canary;path=/".to_owned(), "state.cookies"),
             ("cookie", "canary".repeat(1000), "state.cookies"),
             ("fill", "canary".repeat(1000), "steps"),
+            ("flow", "canary".repeat(1000), "flow"),
         ] {
             let mut values = values();
             values.insert(name.to_owned(), Secret::from(value));

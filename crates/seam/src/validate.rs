@@ -69,6 +69,11 @@ impl InvalidOption {
         }
     }
 
+    /// Returns the error of another member with the same rules.
+    pub(crate) fn of(self, field: &'static str) -> Self {
+        Self { field, ..self }
+    }
+
     pub(crate) fn at(self, index: usize) -> Self {
         Self {
             index: Some(index),
@@ -96,6 +101,7 @@ impl VisitOptions {
     /// Checks sizes and characters of all options.
     pub(crate) fn check_values(&self) -> Result<(), InvalidOption> {
         self.steps.check_values()?;
+        self.flow.check_values().map_err(|error| error.of("flow"))?;
         if let Some(state) = &self.state {
             check_state(state)?;
         }

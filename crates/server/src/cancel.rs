@@ -139,6 +139,11 @@ fn requested_conditions(order: &Order, catalog: &Catalog) -> Conditions {
             .as_ref()
             .map(|state| Box::new(state.names())),
         steps: order.options.steps.titles(),
+        session: order
+            .options
+            .session
+            .as_ref()
+            .map(|session| session.name.clone()),
         consent: order.options.consent.conditions(),
         view: order.options.view.clone(),
         replay: None,

@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use plumbline_bundle::{Artifact, Bundle, Failure, InteractionRecords, StepRecord};
+use plumbline_bundle::{Artifact, Bundle, Failure, FlowRecords, InteractionRecords, StepRecord};
 use plumbline_seam::{REDACTED, SavedState, VisitOptions, VisitState};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::task::spawn_blocking;
@@ -37,7 +39,8 @@ impl Secrets {
         saved: Option<&SavedState>,
     ) -> Result<Option<Self>, AuditFault> {
         let has_session = options.session.is_some() || saved.is_some();
-        if options.state.is_none() && options.steps.is_empty() && !has_session {
+        let has_steps = !options.steps.is_empty() || !options.flow.is_empty();
+        if options.state.is_none() && !has_steps && !has_session {
             return Ok(None);
         }
         let default = VisitState::default();
@@ -51,6 +54,7 @@ impl Secrets {
         let values = cookies.chain(headers).chain(stored).chain(&state.script);
         let values = values
             .chain(options.steps.secrets())
+            .chain(options.flow.secrets())
             .chain(&options.secrets);
         let mut texts: BTreeSet<String> =
             values.flat_map(|secret| parts(secret.expose())).collect();
@@ -111,15 +115,31 @@ impl Secrets {
 
     /// Removes the secrets from the names and scripts of interactions.
     pub(crate) fn redact_interactions(&self, records: InteractionRecords) -> InteractionRecords {
-        let Ok(text) = serde_json::to_vec(&records) else {
-            return records;
-        };
+        let redacted = self.redact_records(records);
+        redacted.unwrap_or_else(|| {
+            InteractionRecords::failed("The interactions contain values of the state.")
+        })
+    }
+
+    /// Removes the secrets from the texts of measured steps. Screenshots show what the page shows.
+    pub(crate) fn redact_flow(&self, mut records: FlowRecords) -> FlowRecords {
+        let screenshots = records.take_screenshots();
+        let redacted = self.redact_records(records);
+        let mut records = redacted
+            .unwrap_or_else(|| FlowRecords::failed("The steps contain values of the state."));
+        for (step, screenshot) in records.steps.iter_mut().zip(screenshots) {
+            step.screenshot = screenshot;
+        }
+        records
+    }
+
+    /// Removes the secrets from records; `None` if a secret is a word of the format itself, which
+    /// makes them unreadable.
+    fn redact_records<T: Serialize + DeserializeOwned>(&self, records: T) -> Option<T> {
+        let text = serde_json::to_vec(&records).ok()?;
         match self.finder.redact_json(&text) {
-            None => records,
-            // A secret that is a word of the format itself makes it unreadable.
-            Some(redacted) => serde_json::from_slice(&redacted).unwrap_or_else(|_| {
-                InteractionRecords::failed("The interactions contain values of the state.")
-            }),
+            None => Some(records),
+            Some(redacted) => serde_json::from_slice(&redacted).ok(),
         }
     }
 
@@ -288,9 +308,27 @@ mod tests {
             "headers": [{ "name": "X-Token", "value": "no" }],
             "basicAuth": { "username": "user", "password": "hunter2" },
             "script": "window.key = 'secret/literal'",
-        }, "steps": [{ "type": "fill", "selector": "#a", "value": "filled-in" }], "secrets": ["stored-secret"] });
+        }, "steps": [{ "type": "fill", "selector": "#a", "value": "filled-in" }],
+           "flow": [{ "type": "fill", "selector": "#b", "value": "searched-for" }],
+           "secrets": ["stored-secret"] });
         let secrets = Secrets::of(&serde_json::from_value(options).unwrap(), None).unwrap();
         secrets.unwrap()
+    }
+
+    #[test]
+    fn secrets_are_removed_from_measured_steps_and_their_screenshots_stay() {
+        let records = |url: &str| -> FlowRecords {
+            serde_json::from_value(json!({ "steps": [{
+                "title": "press Enter", "kind": "navigation", "url": url, "settledMs": 1.0,
+                "requests": 1, "transferBytes": 2, "longTasks": 0, "tbtMs": 0.0, "cls": 0.0,
+                "screenshot": {
+                    "mime_type": "image/jpeg", "width_px": 1, "height_px": 1, "data": "searched-for",
+                },
+            }] }))
+            .unwrap()
+        };
+        let redacted = secrets().redact_flow(records("http://a.example/?q=searched-for"));
+        assert_eq!(redacted, records("http://a.example/?q=[redacted]"));
     }
 
     #[test]

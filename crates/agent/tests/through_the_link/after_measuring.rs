@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use plumbline_agent::{AgentLocation, Auditor};
 use plumbline_browser::Pool;
-use plumbline_bundle::{Artifact, Bundle, FailureCode, InteractionRecords};
+use plumbline_bundle::{
+    Artifact, Bundle, FailureCode, FlowRecords, FlowStepKind, InteractionRecords,
+};
 use plumbline_catalog::{BUILT_IN, Catalog};
 use plumbline_link::Guard;
-use plumbline_seam::{AuditOutput, Interactions, Order, VisitOptions};
+use plumbline_model::media::ReportMedia;
+use plumbline_seam::{AuditOutput, Interactions, Order, Steps, VisitOptions};
 use plumbline_traffic::RootCertStore;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::rig::{cpu, interception, launcher};
 use crate::site::{Response, Site};
@@ -82,6 +85,44 @@ async fn interactions_follow_the_visit_and_are_part_of_its_evidence() {
     let bundle = Bundle::unpack(&output.bundle.unwrap()).unwrap();
     let records = InteractionRecords::stored_in(&bundle).unwrap();
     assert_eq!(records, responsiveness.records);
+}
+
+#[tokio::test]
+async fn a_flow_follows_the_visit_on_the_emulated_network_and_is_part_of_its_evidence() {
+    let page = "<!doctype html><html lang=en><meta name=viewport content=width=device-width><title>Small\
+                </title><h1>Hello</h1><a href=/next>Next</a>";
+    let next = "<!doctype html><html lang=en><title>Next</title><h1>Next</h1><input>";
+    let site = Site::serve([("/", Response::html(page)), ("/next", Response::html(next))]).await;
+    let flow = json!([
+        { "type": "click", "selector": "a" },
+        { "type": "fill", "selector": "input", "value": "lamp" },
+    ]);
+    let options = VisitOptions {
+        flow: Steps::parse_flow(flow).unwrap(),
+        ..VisitOptions::default()
+    };
+    let output = audit_with(&site, "normal2g", options).await;
+    assert!(output.report.error.is_none(), "{:?}", output.report.error);
+    let flow = *output.report.flow.unwrap();
+    assert_eq!(flow.error, None);
+    let [next, fill] = &flow.steps[..] else {
+        panic!("{flow:#?}");
+    };
+    assert_eq!(next.kind, FlowStepKind::Navigation);
+    assert_eq!(fill.kind, FlowStepKind::Timespan);
+    // A round trip of this network takes 300 ms or more.
+    assert!(next.fcp_ms.unwrap() >= 300.0, "{next:#?}");
+    let media = ReportMedia::unpack(&output.media.unwrap()).unwrap();
+    let pictures = media
+        .flow
+        .iter()
+        .flatten()
+        .filter(|picture| !picture.data.is_empty());
+    assert_eq!(pictures.count(), 2);
+    let bundle = Bundle::unpack(&output.bundle.unwrap()).unwrap();
+    let mut records = FlowRecords::stored_in(&bundle).unwrap();
+    assert_eq!(records.take_screenshots().iter().flatten().count(), 2);
+    assert_eq!(records, flow);
 }
 
 async fn audit(site: &Site, network: &str) -> AuditOutput {

@@ -8,7 +8,7 @@
 
 mod choice;
 mod input;
-mod timing;
+pub(crate) mod timing;
 
 use std::time::{Duration, Instant};
 
@@ -17,19 +17,17 @@ use plumbline_bundle::{
     ControlKind, Failure, FailureCode, InputKind, InteractionRecord, InteractionRecords,
     InteractionTiming,
 };
-use plumbline_clock::PageTime;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::cpu_emulation::CpuEmulation;
+use crate::follow_up;
 use crate::gather::NODES;
 use crate::launch::Browser;
 use crate::page::{self, NavigateResponse, Page, VisitError};
 use crate::plan::VisitPlan;
 use crate::protocol::CallError;
-use crate::steps::{self, waiting};
-use crate::visit::{Observer, expectation, time_since_long_task};
+use crate::steps::waiting;
+use crate::visit::{Observer, expectation};
 use choice::{Control, choose, find_again};
 use timing::Timeline;
 
@@ -40,14 +38,10 @@ const MARGIN: Duration = Duration::from_secs(45);
 /// Maximum duration of one load until the page is idle. A page that is not idle by then is used as
 /// it is.
 const LOAD_DEADLINE: Duration = Duration::from_secs(20);
-/// Time without long tasks after which the main thread counts as idle.
-const IDLE: Duration = Duration::from_millis(500);
 /// Maximum duration of a script of ours on an idle page.
 const SCRIPT_DEADLINE: Duration = Duration::from_secs(10);
 /// Maximum time to collect the timing of an input, after the page has handled it.
 const TIMING_DEADLINE: Duration = Duration::from_secs(8);
-/// Size of the browser's own toolbars at most, in CSS pixels.
-const WINDOW_FRAME_PX: u32 = 200;
 /// Maximum time for leaving a document.
 const LEAVE_DEADLINE: Duration = Duration::from_secs(5);
 
@@ -64,20 +58,8 @@ pub fn interact<'a>(
         let timeout = plan.steps_deadline() + DEADLINE + MARGIN;
         let performing = perform(&mut browser, plan, observer, &mut records);
         let result = tokio::time::timeout(timeout, performing).await;
-        let exceeded_memory = browser.close().await;
-        let error = match (exceeded_memory, result) {
-            (Some(bytes), _) => Some(page::too_much_memory(bytes).message),
-            (None, Ok(Ok(()))) => None,
-            (None, Ok(Err(VisitError::Page(failure)))) => Some(failure.message),
-            (None, Ok(Err(VisitError::Fault(reason)))) => {
-                tracing::warn!(reason, "failed to measure interactions");
-                Some("The browser failed.".to_owned())
-            }
-            (None, Err(_)) => Some("The page did not respond in time.".to_owned()),
-        };
-        if error.is_some() {
-            records.error = error;
-        }
+        let error = follow_up::end(browser, result).await;
+        records.error = error.or(records.error);
         records
     })
 }
@@ -88,22 +70,13 @@ async fn perform(
     observer: &Observer<'_>,
     records: &mut InteractionRecords,
 ) -> Result<(), VisitError> {
-    let tab = if plan.has_steps() {
-        Some(steps::perform(browser, plan, observer).await?)
-    } else {
-        None
-    };
-    browser.clock.set_wall_clock();
-    let (browser_group, turn) = (browser.process_id(), browser.turn.take());
-    let emulation = CpuEmulation::start(&browser.clock, browser_group, plan.throttle, turn)
-        .map_err(|error| VisitError::Fault(error.to_string()))?;
     // The bytes of all loads are counted together, also of those from the cache.
     let loads = u64::from(plan.interactions) + 2;
     let plan = VisitPlan {
         max_bytes: plan.max_bytes.saturating_mul(loads),
         ..plan.clone()
     };
-    let page = Page::open_for_interactions(browser, &plan, tab).await?;
+    let (page, emulation) = follow_up::open(browser, &plan, observer).await?;
     let mut prober = Prober {
         page,
         plan: &plan,
@@ -132,7 +105,6 @@ struct Prober<'b, 'p> {
 
 impl Prober<'_, '_> {
     async fn use_controls(&mut self, records: &mut InteractionRecords) -> Result<(), VisitError> {
-        self.enlarge_window().await?;
         // The first load fills the cache, and may show what later visits do not.
         self.load().await?;
         if let Some(expect) = &self.plan.expect {
@@ -168,29 +140,6 @@ impl Prober<'_, '_> {
                 not_measured,
             });
         }
-        Ok(())
-    }
-
-    /// Makes the window at least as large as the viewport of the device: touches outside it do not
-    /// reach the page.
-    async fn enlarge_window(&mut self) -> Result<(), VisitError> {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Window {
-            window_id: i64,
-        }
-        let viewport = self.plan.device.viewport;
-        let method = "Browser.getWindowForTarget";
-        let window: Window = self.page.call(method, json!({})).await?;
-        let bounds = json!({
-            "windowId": window.window_id,
-            "bounds": {
-                "width": viewport.width + WINDOW_FRAME_PX,
-                "height": viewport.height + WINDOW_FRAME_PX,
-            },
-        });
-        let method = "Browser.setWindowBounds";
-        self.page.call::<Value>(method, bounds).await?;
         Ok(())
     }
 
@@ -339,15 +288,7 @@ impl Prober<'_, '_> {
         if let Some(error) = response.error_text {
             return Err(page::from_net_error(&error, None).into());
         }
-        waiting::until_idle(&mut self.page, deadline).await?;
-        while Instant::now() < deadline {
-            let idle_time = time_since_long_task(&mut self.page, deadline).await?;
-            if idle_time >= IDLE {
-                break;
-            }
-            let at: PageTime = self.page.clock.now() + (IDLE - idle_time);
-            while self.page.next_event_until(at, deadline).await? {}
-        }
+        waiting::until_at_rest(&mut self.page, deadline).await?;
         if let Some(failure) = self.page.loading.failure() {
             return Err(failure.clone().into());
         }

@@ -1,10 +1,13 @@
-// Starts to collect the timing of events and of long frames. Their shapes are those of the
-// performance timeline, with the selector of an event's target.
-(({describe}) => {
+// Starts to collect entries of the performance timeline. Their shapes are those of the timeline,
+// with the selector of an event's target. In a new document, the entries since its navigation
+// count.
+(({describe}, isNewDocument = false) => {
   globalThis.plumblineTimings?.observers.forEach((observer) => observer.disconnect());
-  const startedAt = performance.now();
+  const startedAt = isNewDocument ? 0 : performance.now();
   const state = {
-    events: [], frames: [], hasFirst: false, changedAt: startedAt, observers: [],
+    startedAt, events: [], frames: [], tasks: [], shifts: [], paints: [],
+    firstPaint: null, largestPaint: null, softNavigation: null, lastResponse: 0,
+    hasFirst: false, changedAt: startedAt, observers: [],
     // The times of the last event that ends an input, and of the last event that was reported.
     inputAt: 0, reportedAt: 0,
   };
@@ -14,13 +17,15 @@
     addEventListener(type, note, {capture: true, passive: true});
   }
   const observe = (type, options, add) => {
+    // Older browsers do not report soft navigations.
+    if (!PerformanceObserver.supportedEntryTypes.includes(type)) return;
     const observer = new PerformanceObserver((list) => {
       for (const entry of list.getEntries()) {
         if (entry.startTime + entry.duration >= startedAt) add(entry);
       }
       state.changedAt = performance.now();
     });
-    observer.observe({type, ...options});
+    observer.observe({type, buffered: isNewDocument, ...options});
     state.observers.push(observer);
   };
   const addEvent = (entry) => {
@@ -55,5 +60,22 @@
       forcedLayout: script.forcedStyleAndLayoutDuration,
     })),
   }));
+  observe('longtask', {}, (entry) => state.tasks.push([entry.startTime, entry.duration]));
+  observe('layout-shift', {}, (entry) => {
+    if (!entry.hadRecentInput) state.shifts.push([entry.startTime, entry.value]);
+  });
+  observe('paint', {}, (entry) => {
+    if (entry.name === 'first-contentful-paint') state.firstPaint = entry.startTime;
+  });
+  observe('largest-contentful-paint', {}, (entry) => { state.largestPaint = entry.startTime; });
+  observe('soft-navigation', {}, (entry) => {
+    state.softNavigation = [entry.startTime, entry.startTime + entry.duration];
+  });
+  observe('interaction-contentful-paint', {}, ({largestContentfulPaint: paint}) => {
+    if (paint) state.paints.push([paint.startTime, paint.size]);
+  });
+  observe('resource', {}, (entry) => {
+    state.lastResponse = Math.max(state.lastResponse, entry.responseEnd);
+  });
   return true;
 })

@@ -12,9 +12,9 @@ const MAX_SCRIPTS: usize = 5;
 /// Maximum length of texts that a page determines.
 const MAX_CHARS: usize = 500;
 
-/// The entries of the performance timeline after an input, as `collect.js` returns them.
+/// The entries of the performance timeline about inputs, as `observe.js` collects them.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Timeline {
+pub(crate) struct Timeline {
     events: Vec<EventEntry>,
     frames: Vec<FrameEntry>,
 }
@@ -64,7 +64,7 @@ impl Timeline {
     /// The rules are those of web-vitals: the longest event determines the duration, and all events
     /// that were painted with it count as its processing, because a slow `mouseup` handler delays
     /// the `click` after it. `pointer` is the kind of input that pointer events come from.
-    pub(super) fn slowest(&self, pointer: InputKind) -> Option<InteractionTiming> {
+    pub(crate) fn slowest(&self, pointer: InputKind) -> Option<InteractionTiming> {
         let interactions = self.events.iter().filter(|event| event.interaction > 0);
         let mut longest_by_id: BTreeMap<u64, &EventEntry> = BTreeMap::new();
         for event in interactions {
@@ -116,6 +116,12 @@ impl Timeline {
         })
     }
 
+    /// Returns the time of the last paint after an interaction; 0 if there was none.
+    pub(crate) fn last_paint(&self) -> f64 {
+        let interactions = self.events.iter().filter(|event| event.interaction > 0);
+        interactions.map(EventEntry::paint).fold(0.0, f64::max)
+    }
+
     /// Returns the scripts that ran in a time, longest first.
     fn scripts(&self, start: f64, end: f64) -> Vec<InteractionScript> {
         let scripts = self.frames.iter().flat_map(|frame| &frame.scripts);
@@ -144,7 +150,7 @@ fn shortened(text: &str) -> String {
 }
 
 /// Rounds a time to a tenth of a millisecond, the precision of the page's clock.
-fn rounded(ms: f64) -> f64 {
+pub(crate) fn rounded(ms: f64) -> f64 {
     (ms.max(0.0) * 10.0).round() / 10.0
 }
 

@@ -55,6 +55,9 @@ pub(super) struct LoadingEnded {
     /// The error, if the request failed.
     #[serde(default)]
     pub error_text: Option<String>,
+    /// The number of transferred bytes, including headers; 0 if the request failed.
+    #[serde(default)]
+    pub encoded_data_length: f64,
 }
 
 #[derive(Deserialize)]

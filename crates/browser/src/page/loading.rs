@@ -43,6 +43,10 @@ pub(crate) struct Loading {
     responses: HashMap<String, Response>,
     /// Errors of requests of documents, by request.
     errors: HashMap<String, String>,
+    /// Number of requests so far.
+    requests: u32,
+    /// Number of transferred bytes so far, including headers.
+    transfer_bytes: u64,
     bytes: u64,
     max_bytes: u64,
     allow_error_status: bool,
@@ -80,6 +84,8 @@ impl Loading {
             next_document: None,
             responses: HashMap::new(),
             errors: HashMap::new(),
+            requests: 0,
+            transfer_bytes: 0,
             bytes: 0,
             max_bytes: plan.max_bytes,
             allow_error_status: plan.allow_error_status,
@@ -187,6 +193,11 @@ impl Loading {
         self.next_document.is_some()
     }
 
+    /// Returns the number of requests so far, and of the bytes that were transferred for them.
+    pub(crate) fn transferred(&self) -> (u32, u64) {
+        (self.requests, self.transfer_bytes)
+    }
+
     /// Returns the number of requests that have not been answered completely.
     pub(super) fn requests_in_flight(&self) -> usize {
         self.in_flight.len()
@@ -215,6 +226,7 @@ impl Loading {
         if is_document && !self.is_current(&event.loader_id) {
             self.next_document = Some(event.request_id.clone());
         }
+        self.requests = self.requests.saturating_add(1);
         let key = (session.to_owned(), event.request_id);
         let loader = event.loader_id;
         self.update_requests(now, |in_flight| {
@@ -240,6 +252,8 @@ impl Loading {
     }
 
     pub(super) fn request_ended(&mut self, session: &str, event: LoadingEnded, now: PageTime) {
+        let bytes = event.encoded_data_length.max(0.0) as u64;
+        self.transfer_bytes = self.transfer_bytes.saturating_add(bytes);
         let is_next = self.next_document.as_ref() == Some(&event.request_id);
         if let Some(error) = event.error_text {
             // An error page with the same loader may follow.

@@ -208,12 +208,6 @@ impl Page<'_> {
         Caller::new(self.client, session, frame)
     }
 
-    /// Handles events until a time.
-    pub(crate) async fn handle_events_until(&mut self, time: Instant) -> Result<(), VisitError> {
-        while self.next_event(time).await? {}
-        Ok(())
-    }
-
     pub(crate) fn final_url(&self) -> &str {
         self.loading.final_url()
     }

@@ -78,9 +78,9 @@ impl<'b> Page<'b> {
         Self::open_for(browser, plan, Purpose::Steps, None).await
     }
 
-    /// Opens an empty page for inputs on its controls, under the conditions of the plan: in a new
-    /// tab, or in the one in which the steps were performed.
-    pub(crate) async fn open_for_interactions(
+    /// Opens an empty page for inputs or steps after the visits, under the conditions of the plan:
+    /// in a new tab, or in the one in which the steps before it were performed.
+    pub(crate) async fn open_after_visits(
         browser: &'b mut Browser,
         plan: &VisitPlan,
         tab: Option<Tab>,

@@ -1,6 +1,6 @@
 //! Mouse and keyboard, as trusted events of the browser.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use plumbline_seam::{
     Click, Decimal, Entry, KeyDefinition, KeyPress, MouseButton, Scroll, Selectors, Step,
@@ -12,6 +12,11 @@ use super::element::Point;
 use super::error::StepError;
 use super::waiting::time_until;
 use crate::protocol::CallError;
+
+/// The number of letters of a text that are typed in a measured step.
+const MAX_TYPED: usize = 40;
+/// The page time between two keys.
+const BETWEEN_KEYS: Duration = Duration::from_millis(80);
 
 /// The middle of an element.
 const MIDDLE: (Option<f64>, Option<f64>) = (None, None);
@@ -72,13 +77,40 @@ impl Runner<'_> {
             .await?;
         match prepared.as_str() {
             "done" => Ok(()),
-            "type" => {
-                let text = json!({ "text": value });
-                self.dispatch("Input.insertText", text, deadline).await
-            }
+            "type" if self.is_measured => self.type_text(value, deadline).await,
+            "type" => self.insert_text(value, deadline).await,
             reason => Err(StepError::failed(format!(
                 "the element `{selectors}` {reason}"
             ))),
+        }
+    }
+
+    async fn insert_text(&mut self, text: &str, deadline: Instant) -> Result<(), StepError> {
+        let text = json!({ "text": text });
+        self.dispatch("Input.insertText", text, deadline).await
+    }
+
+    /// Types a text key by key, so that the page handles each. The end of a long text is inserted
+    /// at once.
+    async fn type_text(&mut self, text: &str, deadline: Instant) -> Result<(), StepError> {
+        let mut rest = text;
+        for typed in text.chars().take(MAX_TYPED) {
+            let (typed, others) = rest.split_at(typed.len_utf8());
+            rest = others;
+            match KeyDefinition::of(typed) {
+                Some(key) => {
+                    self.send_key_down(&key, deadline).await?;
+                    self.send_key_up(&key, deadline).await?;
+                }
+                None => self.insert_text(typed, deadline).await?,
+            }
+            let next_at = self.page.clock.now() + BETWEEN_KEYS;
+            while self.page.next_event_until(next_at, deadline).await? {}
+        }
+        if rest.is_empty() {
+            Ok(())
+        } else {
+            self.insert_text(rest, deadline).await
         }
     }
 

@@ -8,6 +8,7 @@
 mod consent;
 mod element;
 mod error;
+mod flow;
 mod input;
 mod saved_state;
 pub(crate) mod waiting;
@@ -28,6 +29,7 @@ use crate::plan::VisitPlan;
 use crate::protocol::{CallError, Reservation};
 use crate::visit::{Observer, expectation};
 use error::StepError;
+pub use flow::measure_flow;
 use input::Keyboard;
 use saved_state::StorageReader;
 
@@ -116,6 +118,7 @@ async fn run_all<'b>(
         deadline: Instant::now() + STEPS_DEADLINE,
         screenshot_chars: 0,
         storage,
+        is_measured: false,
     };
     let steps = &plan.steps.0;
     if !steps.is_empty() && starts_on_page(steps) {
@@ -211,6 +214,8 @@ struct Runner<'b> {
     reservation: Reservation,
     /// Reads the storage after each step, if a saved session is made.
     storage: Option<StorageReader>,
+    /// Whether the steps are measured. Texts are then typed key by key.
+    is_measured: bool,
 }
 
 impl Runner<'_> {

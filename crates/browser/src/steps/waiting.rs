@@ -9,7 +9,7 @@ use super::error::StepError;
 use super::{LOAD_DEADLINE, Runner};
 use crate::page::{Page, VisitError};
 use crate::protocol::CallError;
-use crate::visit::expectation;
+use crate::visit::{expectation, time_since_long_task};
 
 /// Time between two checks of a condition.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -32,8 +32,8 @@ pub(super) async fn next_check(page: &mut Page<'_>, deadline: Instant) -> Result
     if Instant::now() >= deadline {
         return Ok(false);
     }
-    let until = deadline.min(Instant::now() + INTERVAL);
-    page.handle_events_until(until).await?;
+    let until = page.clock.now() + INTERVAL;
+    while page.next_event_until(until, deadline).await? {}
     Ok(true)
 }
 
@@ -53,9 +53,9 @@ pub(super) async fn until_started_navigation_ends(
     page: &mut Page<'_>,
     deadline: Instant,
 ) -> Result<(), StepError> {
-    let start = Instant::now() + NAVIGATION_START;
+    let start = page.clock.now() + NAVIGATION_START;
     while !page.loading.is_navigating() {
-        if !page.next_event(start).await? {
+        if !page.next_event_until(start, deadline).await? {
             return Ok(());
         }
     }
@@ -113,6 +113,24 @@ pub(super) async fn is_true(
         ) => Ok(false),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Waits until the network is idle, and the main thread had no long task for half a second. A page
+/// that is not idle by the deadline is used as it is.
+pub(crate) async fn until_at_rest(
+    page: &mut Page<'_>,
+    deadline: Instant,
+) -> Result<(), VisitError> {
+    until_idle(page, deadline).await?;
+    while Instant::now() < deadline {
+        let idle_time = time_since_long_task(page, deadline).await?;
+        if idle_time >= IDLE {
+            break;
+        }
+        let at = page.clock.now() + (IDLE - idle_time);
+        while page.next_event_until(at, deadline).await? {}
+    }
+    Ok(())
 }
 
 impl Runner<'_> {

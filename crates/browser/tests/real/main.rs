@@ -8,6 +8,7 @@ mod agentic;
 mod consent;
 mod emulation;
 mod evidence;
+mod flow;
 mod interactions;
 mod life;
 mod outcomes;

@@ -18,7 +18,7 @@ pub struct AuditArgs {
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["url", "interactions", "steps", "consent", "view"]
+        conflicts_with_all = ["url", "interactions", "flow", "steps", "consent", "view"]
     )]
     pub recording: Option<PathBuf>,
     /// Begin dates at the time of the recording and repeat random numbers in every visit
@@ -41,6 +41,11 @@ pub struct AuditArgs {
     /// Paint; no input leaves the page or sends a form [without N: 8]
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "8", value_parser = clap::value_parser!(u8).range(1..=8))]
     pub interactions: Option<u8>,
+    /// Perform the steps in this file after the visits and measure each of them (INP, CLS, TBT): a
+    /// list of steps, or a recording of the Recorder in Chrome DevTools (JSON, or TOML if its name
+    /// ends with .toml)
+    #[arg(long, value_name = "FILE")]
+    pub flow: Option<PathBuf>,
     /// Measure the page also if the server responds with status 400 or above
     #[arg(long)]
     pub allow_error_status: bool,

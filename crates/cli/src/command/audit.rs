@@ -34,7 +34,8 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
     let budget = budget.transpose()?;
     let default_formats: &[Format] = if args.json { &[Format::Json] } else { &[] };
     let outputs = Outputs::resolve(args.output, default_formats)?;
-    let mut options = visit_options::resolve(args.state, args.allow_error_status)?;
+    let mut options =
+        visit_options::resolve(args.state, args.flow.as_deref(), args.allow_error_status)?;
     options.quick |= args.quick;
     if let Some(number) = args.interactions {
         options.interactions = Interactions::of(number.into()).unwrap_or_default();
@@ -102,7 +103,7 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
                     progress.show(phase, visit);
                 }
             };
-            run.add_interactions(&auditor, &order, &observe).await?;
+            run.measure_after(&auditor, &order, &observe).await?;
         }
         field.add_to(&mut run.report, TRACKING_ID);
         if args.runs > 1 && is_measured {
@@ -200,8 +201,8 @@ impl Run {
         }
     }
 
-    /// Makes the inputs that the order asks for, if the page was measured.
-    async fn add_interactions(
+    /// Makes the measurements after the visits that the order asks for, if the page was measured.
+    async fn measure_after(
         &mut self,
         auditor: &Auditor,
         order: &Order,
@@ -213,7 +214,7 @@ impl Run {
             media: None,
             session: None,
         };
-        let output = auditor.add_interactions(order, output, observe).await;
+        let output = auditor.measure_after_runs(order, output, observe).await;
         let output = output.map_err(Exit::failed)?;
         (self.report, self.packed) = (output.report, output.bundle);
         Ok(())

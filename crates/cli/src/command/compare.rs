@@ -19,7 +19,8 @@ use crate::visit_options;
 
 /// Runs `plumbline compare`, on two pages or on two recordings.
 pub async fn run(args: CompareArgs) -> Result<Exit, Exit> {
-    let mut options = visit_options::resolve(args.state, false)?;
+    let mut options = visit_options::resolve(args.state, None, false)?;
+    visit_options::refuse_flow(&options, "comparison")?;
     options.quick |= args.comparison.quick;
     let pages: [String; 2] = args
         .pages

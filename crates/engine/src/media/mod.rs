@@ -7,7 +7,7 @@ mod main_thread;
 mod requests;
 mod totals;
 
-use plumbline_bundle::{Bundle, FailedConnections, StepRecords};
+use plumbline_bundle::{Bundle, FailedConnections, FlowRecords, StepRecords};
 use plumbline_catalog::Mode;
 use plumbline_model::media::{FORMAT, Marks, Picture, ReportMedia, StepEntry};
 use plumbline_trace::{ProtocolLog, Trace};
@@ -95,6 +95,7 @@ pub(crate) fn of(facts: &Facts) -> Option<ReportMedia> {
         main_thread: main_thread::main_thread(&trace, &work, end_ms),
         critical_path,
         steps: steps(bundle),
+        flow: flow(bundle),
     })
 }
 
@@ -112,6 +113,16 @@ fn steps(bundle: &Bundle) -> Vec<StepEntry> {
         step.picture = step.picture.take().filter(is_known);
     }
     steps
+}
+
+/// Returns the pictures of the measured steps, without those of unknown types.
+fn flow(bundle: &Bundle) -> Vec<Option<Picture>> {
+    let mut records = FlowRecords::stored_in(bundle).unwrap_or_default();
+    let screenshots = records.take_screenshots().into_iter();
+    let pictures = screenshots.map(|screenshot| screenshot.map(Picture::from));
+    let known = pictures
+        .map(|picture| picture.filter(|picture: &Picture| film::is_known_type(&picture.mime_type)));
+    known.collect()
 }
 
 /// Returns the width of the window in CSS pixels of the page, which may be zoomed out, or 0 if

@@ -51,6 +51,9 @@ pub struct ReportMedia {
     /// The steps before the visit, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<StepEntry>,
+    /// The page after each measured step, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub flow: Vec<Option<Picture>>,
 }
 
 /// The times that charts mark.

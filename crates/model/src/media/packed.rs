@@ -87,8 +87,9 @@ impl ReportMedia {
     fn picture_ids(&self) -> Vec<PictureId> {
         let frames = (0..self.pictures.len()).map(PictureId::Frame);
         let steps = (0..self.steps.len()).map(PictureId::Step);
+        let flow = (0..self.flow.len()).map(PictureId::FlowStep);
         let others = [PictureId::Whole, PictureId::Final];
-        frames.chain(steps).chain(others).collect()
+        frames.chain(steps).chain(flow).chain(others).collect()
     }
 
     fn picture_mut(&mut self, id: PictureId) -> Option<&mut Picture> {
@@ -97,6 +98,7 @@ impl ReportMedia {
             PictureId::Whole => self.full_page.as_mut().map(|page| &mut page.picture),
             PictureId::Frame(index) => self.pictures.get_mut(index),
             PictureId::Step(index) => self.steps.get_mut(index)?.picture.as_mut(),
+            PictureId::FlowStep(index) => self.flow.get_mut(index)?.as_mut(),
         }
     }
 }
@@ -141,6 +143,7 @@ mod tests {
                     ..StepEntry::default()
                 },
             ],
+            flow: vec![None, Some(picture("EEEE"))],
             full_page: Some(FullPageScreenshot {
                 picture: picture("CCCC"),
                 ..FullPageScreenshot::default()

@@ -9,6 +9,8 @@ pub enum PictureId {
     Frame(usize),
     /// The page after a step before the visit.
     Step(usize),
+    /// The page after a measured step.
+    FlowStep(usize),
 }
 
 impl PictureId {
@@ -19,6 +21,7 @@ impl PictureId {
             Self::Whole => "whole".to_owned(),
             Self::Frame(index) => format!("frame-{index}"),
             Self::Step(index) => format!("step-{index}"),
+            Self::FlowStep(index) => format!("flow-{index}"),
         }
     }
 
@@ -30,6 +33,7 @@ impl PictureId {
             _ => match name.split_once('-')? {
                 ("frame", index) => Some(Self::Frame(index.parse().ok()?)),
                 ("step", index) => Some(Self::Step(index.parse().ok()?)),
+                ("flow", index) => Some(Self::FlowStep(index.parse().ok()?)),
                 _ => None,
             },
         }
@@ -48,6 +52,7 @@ mod tests {
             PictureId::Frame(0),
             PictureId::Frame(11),
             PictureId::Step(0),
+            PictureId::FlowStep(3),
         ] {
             assert_eq!(PictureId::from_name(&id.name()), Some(id));
         }

@@ -38,6 +38,13 @@ pub fn compared_conditions(report: &Report) -> Vec<(&'static str, String)> {
             .to_owned(),
         ),
         ("View", view_text(&conditions.view)),
+        (
+            "Session",
+            conditions
+                .session
+                .clone()
+                .unwrap_or_else(|| "none".to_owned()),
+        ),
     ];
     if let Some(browser) = &report.browser {
         rows.push(("Browser", browser.product.clone()));
@@ -92,6 +99,9 @@ pub(super) fn rows(report: &Report, made_at_ms: Option<i64>) -> Vec<(&'static st
     }
     if !conditions.steps.is_empty() {
         rows.push(("Steps before the visit", conditions.steps.join("; ")));
+    }
+    if let Some(session) = &conditions.session {
+        rows.push(("Session", session.clone()));
     }
     if !conditions.view.is_first() {
         rows.push(("View", view_text(&conditions.view)));

@@ -17,6 +17,7 @@ pub mod field;
 pub mod figures;
 pub mod film;
 mod fixes;
+mod flow;
 mod gain;
 mod links;
 pub mod load;

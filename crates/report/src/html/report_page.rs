@@ -14,6 +14,7 @@ use super::field::{FieldView, field_view};
 use super::figures::date;
 use super::film::{self, FilmTimes, FilmView};
 use super::fixes::{Fix, fixes};
+use super::flow::{FlowView, flow};
 use super::load::{self, PathView, ShareView, WaterfallView};
 use super::pictures::PictureSource;
 use super::replays::{Replays, ReplaysView, replays_view};
@@ -65,6 +66,7 @@ struct ReportTemplate<'a> {
     comparison: Option<ComparisonView>,
     field: FieldView,
     responsiveness: Option<ResponsivenessView>,
+    flow: Option<FlowView<'a>>,
     /// Trusted markup: the screenshot at the end of the visit.
     screenshot: Option<String>,
     outline: Option<String>,
@@ -198,6 +200,7 @@ fn template<'a>(page: &'a ReportPage<'a>) -> ReportTemplate<'a> {
         intervals: intervals_summary(&report.intervals),
         field: field_view(report),
         responsiveness: responsiveness(report, url),
+        flow: flow(report, media, source, url),
         fixes,
         categories,
         screenshot: screenshots.first_screen(),

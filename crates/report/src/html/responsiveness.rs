@@ -130,7 +130,7 @@ fn summary(responsiveness: &Responsiveness) -> String {
     )
 }
 
-fn timing_view(timing: &InteractionTiming, scale_ms: f64, page_url: &str) -> TimingView {
+pub(super) fn timing_view(timing: &InteractionTiming, scale_ms: f64, page_url: &str) -> TimingView {
     let durations = [
         timing.input_delay_ms,
         timing.processing_ms,

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use crate::{Expectation, Secret};
+use crate::{Expectation, InvalidOption, Secret};
 
 pub use keys::{KeyDefinition, KeyPress};
 pub use selectors::{Selector, Selectors};
@@ -23,7 +23,7 @@ const DEFAULT_TIMEOUT_MS: u32 = 10_000;
 /// The time limit of a navigation, which waits for a server.
 const NAVIGATION_TIMEOUT_MS: u32 = 30_000;
 
-/// The steps before a visit, in order.
+/// The steps before a visit or those that are measured after it, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Steps(pub Vec<Step>);
@@ -31,17 +31,27 @@ pub struct Steps(pub Vec<Step>);
 impl<'de> Deserialize<'de> for Steps {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(deserializer)?;
-        Self::parse(value).map_err(|error| {
-            let position = error
-                .index
-                .map_or(String::new(), |index| format!("[{index}]"));
-            let reason = error.reason.trim_end_matches('.');
-            serde::de::Error::custom(format!("{}{position}: {reason}", error.field))
-        })
+        Self::parse(value).map_err(as_serde_error)
     }
 }
 
+fn as_serde_error<E: serde::de::Error>(error: InvalidOption) -> E {
+    let position = error
+        .index
+        .map_or(String::new(), |index| format!("[{index}]"));
+    let reason = error.reason.trim_end_matches('.');
+    E::custom(format!("{}{position}: {reason}", error.field))
+}
+
 impl Steps {
+    pub(crate) fn deserialize_flow<'de, D>(deserializer: D) -> Result<Self, D::Error>
+    where
+        D: Deserializer<'de>,
+    {
+        let value = Value::deserialize(deserializer)?;
+        Self::parse_flow(value).map_err(as_serde_error)
+    }
+
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -70,7 +80,7 @@ impl Steps {
     }
 }
 
-/// One step before a visit.
+/// One step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Step {
@@ -344,6 +354,28 @@ impl Step {
             target: None,
             timeout_ms: None,
             asserted_events: Vec::new(),
+        }
+    }
+
+    /// Returns whether the step does something on the page. Others only wait, check something, or
+    /// change the window or the network.
+    pub fn is_action(&self) -> bool {
+        match self.action {
+            Action::Goto { .. }
+            | Action::Click(_)
+            | Action::DoubleClick(_)
+            | Action::Fill(_)
+            | Action::Select(_)
+            | Action::Press { .. }
+            | Action::KeyDown { .. }
+            | Action::KeyUp { .. }
+            | Action::Hover { .. }
+            | Action::Scroll(_) => true,
+            Action::SetViewport(_)
+            | Action::WaitFor(_)
+            | Action::Assert(_)
+            | Action::EmulateNetworkConditions(_)
+            | Action::Close => false,
         }
     }
 

@@ -7,8 +7,10 @@ use super::{
 };
 use crate::{Expectation, InvalidOption, Secret, without_value};
 
-/// The name of the member with the steps.
+/// The name of the member with the steps before a visit.
 const FIELD: &str = "steps";
+/// The name of the member with the steps that are measured.
+const FLOW: &str = "flow";
 
 /// The largest number of steps. Recordings of logins have 5 to 20.
 pub const MAX_STEPS: usize = 50;
@@ -82,6 +84,16 @@ impl Steps {
         }
         let steps = Self(parsed);
         steps.check_values()?;
+        Ok(steps)
+    }
+
+    /// Reads steps that are measured, like [`Steps::parse`].
+    pub fn parse_flow(value: Value) -> Result<Self, InvalidOption> {
+        let steps = Self::parse(value).map_err(|error| error.of(FLOW))?;
+        if !steps.is_empty() && !steps.0.iter().any(Step::is_action) {
+            let reason = "No step of the flow does anything on the page.";
+            return Err(InvalidOption::new(FLOW, reason));
+        }
         Ok(steps)
     }
 

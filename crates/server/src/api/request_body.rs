@@ -215,6 +215,10 @@ impl ComparisonRequest {
             let value = InvalidValue::new("interactions", reason);
             return Err(Failure::InvalidInteractions(value));
         }
+        if visit_options.need_flow() {
+            let reason = "No steps are measured in a comparison.";
+            return Err(Failure::InvalidSteps(InvalidValue::new("flow", reason)));
+        }
         let order = Order {
             url: first,
             device: own.device,

@@ -29,6 +29,8 @@ pub(crate) struct RequestedOptions {
     expect: Option<Parsed<Expectation>>,
     #[serde(default, deserialize_with = "parsed_steps")]
     steps: Option<Parsed<Steps, InvalidOption>>,
+    #[serde(default, deserialize_with = "parsed_flow")]
+    flow: Option<Parsed<Steps, InvalidOption>>,
     #[serde(default, deserialize_with = "text")]
     consent: Option<String>,
     #[serde(default, deserialize_with = "any")]
@@ -49,6 +51,7 @@ impl From<VisitOptions> for RequestedOptions {
             state: options.state.map(|state| Parsed(Ok(*state))),
             expect: options.expect.map(|expect| Parsed(Ok(*expect))),
             steps: Some(Parsed(Ok(options.steps))),
+            flow: Some(Parsed(Ok(options.flow))),
             consent: Some(options.consent.as_str().to_owned()),
             view: serde_json::to_value(&options.view).ok(),
             session: options.session.map(|session| session.name),
@@ -59,7 +62,7 @@ impl From<VisitOptions> for RequestedOptions {
 }
 
 /// The members of the text that describes how a visit is prepared.
-const PREPARING: [&str; 3] = ["state", "expect", "steps"];
+const PREPARING: [&str; 4] = ["state", "expect", "steps", "flow"];
 
 impl RequestedOptions {
     /// Reads how a visit is prepared from JSON that somebody has typed: an object with the members
@@ -100,6 +103,7 @@ impl RequestedOptions {
             state: preparing.state,
             expect: preparing.expect,
             steps: preparing.steps,
+            flow: preparing.flow,
             ..self
         }
     }
@@ -120,16 +124,32 @@ where
     D: Deserializer<'de>,
 {
     let value = Value::deserialize(deserializer)?;
-    let result = if has_null(&value) {
-        Err(InvalidOption {
-            field: "steps",
+    Ok(Some(Parsed(without_null("steps", value, Steps::parse))))
+}
+
+/// Deserializes steps that are measured, which may be absent but not null.
+fn parsed_flow<'de, D>(deserializer: D) -> Result<Option<Parsed<Steps, InvalidOption>>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    let value = Value::deserialize(deserializer)?;
+    Ok(Some(Parsed(without_null("flow", value, Steps::parse_flow))))
+}
+
+/// Parses the steps of a member that contains no null.
+fn without_null(
+    field: &'static str,
+    value: Value,
+    parse: fn(Value) -> Result<Steps, InvalidOption>,
+) -> Result<Steps, InvalidOption> {
+    if has_null(&value) {
+        return Err(InvalidOption {
+            field,
             index: None,
             reason: NULL.to_owned(),
-        })
-    } else {
-        Steps::parse(value)
-    };
-    Ok(Some(Parsed(result)))
+        });
+    }
+    parse(value)
 }
 
 /// Deserializes an optional member, which may be absent but not null.
@@ -174,12 +194,14 @@ pub(crate) fn validated(requested: RequestedOptions) -> Result<VisitOptions, Fai
     let steps = requested
         .steps
         .map_or(Ok(Steps::default()), |steps| steps.0);
+    let flow = requested.flow.map_or(Ok(Steps::default()), |flow| flow.0);
     let options = VisitOptions {
         allow_error_status: requested.allow_error_status,
         quick: requested.quick,
         state: (state != VisitState::default()).then(|| Box::new(state)),
         expect: (expect != Expectation::default()).then(|| Box::new(expect)),
         steps: steps.map_err(invalid_option)?,
+        flow: flow.map_err(invalid_option)?,
         consent: parse_consent(requested.consent.as_deref())?,
         view: parse_view(requested.view)?,
         session: parse_session(requested.session)?,
@@ -240,7 +262,7 @@ pub(crate) fn invalid_option(error: InvalidOption) -> Failure {
         reason: error.reason,
     };
     match value.field {
-        "steps" => Failure::InvalidSteps(value),
+        "steps" | "flow" => Failure::InvalidSteps(value),
         "view" => Failure::InvalidView(value),
         field if field.starts_with("expect") => Failure::InvalidExpectation(value),
         _ => Failure::InvalidState(value),

@@ -300,6 +300,7 @@ fn comparison_request() -> Value {
     let mut request = request(&own, ("maxPairs", pairs));
     if let Some(members) = request["properties"].as_object_mut() {
         members.remove("interactions");
+        members.remove("flow");
     }
     request
 }
@@ -412,6 +413,7 @@ fn request(own: &[(&str, Value)], runs: (&str, Value)) -> Value {
         ("view", "View"),
         ("session", "SessionName"),
         ("interactions", "Interactions"),
+        ("flow", "Flow"),
         ("record", "Record"),
         ("webhook", "Webhook"),
         ("labels", "Labels"),

@@ -4,7 +4,7 @@ use plumbline_seam::MAX_NAME_BYTES;
 use serde_json::{Value, json};
 
 /// Returns the schemas by name.
-pub(super) fn schemas() -> [(String, Value); 8] {
+pub(super) fn schemas() -> [(String, Value); 9] {
     [
         ("VisitState", state()),
         ("Expectation", expectation()),
@@ -14,6 +14,7 @@ pub(super) fn schemas() -> [(String, Value); 8] {
         ("View", view()),
         ("SessionName", session_name()),
         ("Interactions", interactions()),
+        ("Flow", flow()),
     ]
     .map(|(name, schema)| (name.to_owned(), schema))
 }
@@ -116,6 +117,43 @@ fn expectation() -> Value {
     })
 }
 
+/// Returns the two forms of steps.
+fn list_or_recording() -> Value {
+    json!([
+        { "type": "array", "maxItems": 50, "items": { "$ref": "#/components/schemas/Step" } },
+        {
+            "type": "object", "required": ["steps"],
+            "properties": {
+                "title": { "type": "string" },
+                "steps": { "type": "array", "maxItems": 50, "items": { "$ref": "#/components/schemas/Step" } },
+                "timeout": {
+                    "type": "integer", "minimum": 1, "maximum": 60000,
+                    "description": "The time limit of steps that have none, in milliseconds.",
+                },
+            },
+        },
+    ])
+}
+
+fn flow() -> Value {
+    json!({
+        "description": "Steps that are performed and measured once, after the visits, with the device, the network, the \
+                        state and the steps of the audit: a list, or a recording of the Recorder in Chrome DevTools as it is \
+                        exported. Every step that does something is measured until the page is at rest: Interaction to Next \
+                        Paint, Cumulative Layout Shift, Total Blocking Time, requests and, after a navigation, First and \
+                        Largest Contentful Paint. Steps that wait or check something belong to the step before them. Steps \
+                        that open no page begin on the audited one. A step that fails ends the flow; the audit is complete \
+                        without the rest, and the report says why. All steps together have at most 180 s.",
+        "oneOf": list_or_recording(),
+        "examples": [[
+            { "type": "click", "selector": "#menu" },
+            { "type": "fill", "selector": "#search", "value": "lamp" },
+            { "type": "press", "key": "Enter" },
+            { "type": "waitFor", "selector": ".results" },
+        ]],
+    })
+}
+
 fn steps() -> Value {
     json!({
         "description": "Steps that are performed before each visit, unthrottled and in its profile: a list, or a recording \
@@ -123,20 +161,7 @@ fn steps() -> Value {
                         cache is empty again and no connection is open when the page is measured. If a step fails, the \
                         audit ends with the error `PRECONDITION_FAILED`, which names it, and the credit is given back. \
                         Steps that open no page begin on the audited one. All steps together have at most 120 s.",
-        "oneOf": [
-            { "type": "array", "maxItems": 50, "items": { "$ref": "#/components/schemas/Step" } },
-            {
-                "type": "object", "required": ["steps"],
-                "properties": {
-                    "title": { "type": "string" },
-                    "steps": { "type": "array", "maxItems": 50, "items": { "$ref": "#/components/schemas/Step" } },
-                    "timeout": {
-                        "type": "integer", "minimum": 1, "maximum": 60000,
-                        "description": "The time limit of steps that have none, in milliseconds.",
-                    },
-                },
-            },
-        ],
+        "oneOf": list_or_recording(),
         "examples": [[
             { "type": "goto", "url": "/login" },
             { "type": "fill", "selector": "#name", "value": "ada" },

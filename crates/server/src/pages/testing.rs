@@ -68,6 +68,7 @@ pub(super) fn report(text: &str) -> Report {
         steps: Vec::new(),
         consent: None,
         view: View::First,
+        session: None,
         replay: None,
     };
     Report {

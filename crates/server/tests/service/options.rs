@@ -96,6 +96,33 @@ async fn interactions_reach_the_agent_as_a_number_and_other_values_are_refused()
 }
 
 #[tokio::test]
+async fn a_flow_reaches_agents_that_measure_it_and_an_invalid_one_is_refused() {
+    let rig = Rig::new().await;
+    let flow = json!([{ "type": "click", "selector": "#menu" }]);
+    rig.start_with(&with("flow", flow)).await;
+    let leased = rig.lease().await.order.options;
+    assert_eq!(leased.flow.titles(), ["click `#menu`"]);
+    for (value, index) in [
+        (json!([{ "type": "waitFor", "idle": true }]), json!(null)),
+        (
+            json!([{ "type": "click", "selector": "a" }, { "type": "jump" }]),
+            json!(1),
+        ),
+        (json!(null), json!(null)),
+        (json!("click"), json!(null)),
+    ] {
+        let reply = rig.send(&start(&rig.key, &with("flow", value))).await;
+        assert_eq!(reply.status, 406);
+        let failure = reply.whole_json();
+        assert_eq!(failure["code"], "INVALID_STEPS");
+        assert_eq!(
+            (&failure["field"], &failure["index"]),
+            (&json!("flow"), &index)
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_failure_names_the_invalid_value() {
     let rig = Rig::new().await;
     let request = start(&rig.key, &with("device", json!("toaster")));

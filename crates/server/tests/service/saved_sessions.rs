@@ -279,7 +279,7 @@ async fn a_recording_is_accepted_by_the_form_and_a_wrong_text_is_explained_and_k
         ("3", "neither an object nor a list"),
         (
             "{ \"cookies\": [] }",
-            "Its members are state, expect, steps.",
+            "Its members are state, expect, steps, flow.",
         ),
         ("{ \"steps\": [{ \"type\": \"fly\" }] }", "`steps`"),
         ("{ \"state\": { \"cookies\": 3 } }", "`state`"),

@@ -5,6 +5,7 @@
 
 mod comparison;
 mod details;
+mod flow;
 mod replays;
 mod responsiveness;
 
@@ -28,6 +29,9 @@ pub(super) fn schemas() -> Map<String, Value> {
         ("ReportFieldMetric", field_metric()),
         ("ReportResponsiveness", responsiveness::responsiveness()),
         ("ReportInteraction", responsiveness::interaction()),
+        ("ReportInteractionTiming", responsiveness::timing()),
+        ("ReportFlow", flow::flow()),
+        ("ReportFlowStep", flow::step()),
         ("ReportComparison", comparison::in_report()),
         ("ComparisonResult", comparison::result()),
         ("Experiment", replays::experiment()),
@@ -110,6 +114,7 @@ fn report() -> Value {
             ("fieldData", reference("ReportFieldData")),
             ("fieldDataReason", reference("FieldDataReason")),
             ("responsiveness", reference("ReportResponsiveness")),
+            ("flow", reference("ReportFlow")),
             ("comparison", reference("ReportComparison")),
         ],
     )
@@ -210,6 +215,13 @@ fn conditions() -> Value {
             (
                 "steps",
                 described(list(text()), "The titles of the steps before the visit."),
+            ),
+            (
+                "session",
+                described(
+                    text(),
+                    "The name of the saved session that the visit was signed in with.",
+                ),
             ),
             (
                 "consent",

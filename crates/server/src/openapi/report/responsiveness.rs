@@ -61,7 +61,7 @@ pub(super) fn interaction() -> Value {
             ("snippet", text()),
         ],
         &[
-            ("timing", timing()),
+            ("timing", reference("ReportInteractionTiming")),
             (
                 "notMeasured",
                 described(
@@ -73,7 +73,7 @@ pub(super) fn interaction() -> Value {
     )
 }
 
-fn timing() -> Value {
+pub(super) fn timing() -> Value {
     let script = object(
         "A script that ran during the interaction.",
         &[

@@ -89,7 +89,7 @@ struct Actions<'a> {
 struct OwnerActions<'a> {
     audit_id: &'a str,
     /// The fields of the form that starts the same audit again.
-    audit_again: [(&'static str, &'a str); 6],
+    audit_again: [(&'static str, &'a str); 7],
     /// Whether the traffic of the visit was recorded.
     is_recorded: bool,
     share: Option<&'a Share>,
@@ -114,6 +114,7 @@ impl<'a> OwnerActions<'a> {
                         .map_or(Consent::None, |consent| consent.choice)
                         .as_str(),
                 ),
+                ("session", conditions.session.as_deref().unwrap_or_default()),
                 (
                     "view",
                     match conditions.view {

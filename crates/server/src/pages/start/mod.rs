@@ -69,7 +69,7 @@ struct StartForm {
     interactions: bool,
     /// The name of the session to sign in with; empty for none.
     session: String,
-    /// The state, the steps and the expectation of the visit in JSON, as they were typed.
+    /// The state, the steps, the expectation and the flow of the visit in JSON, as they were typed.
     preparing: String,
 }
 
