@@ -24,6 +24,11 @@ const IDLE_PERIOD: Duration = Duration::from_micros(300);
 /// The shortest page time that is passed by a jump.
 const MIN_JUMP: Duration = Duration::from_millis(1);
 
+/// The time after reading the states of all threads until they are read again, in multiples of the
+/// time that reading them took. With other load on the host it takes up to a millisecond, and the
+/// cores are needed for more than that.
+const REST_AFTER_READING: u32 = 5;
+
 /// The time for which a page waits for a real server before others may have its turn.
 const MAX_AWAIT_IN_TURN: Duration = Duration::from_millis(500);
 
@@ -73,6 +78,7 @@ impl Controller {
             threads: BrowserThreads::new(browser_group),
             group: i32::try_from(browser_group).ok().and_then(Pid::from_raw),
             turn,
+            next_reading: Instant::now(),
             awaited_since: None,
             sensors: CoreSensors::running(),
             nominal,
@@ -103,6 +109,8 @@ struct Control {
     /// The process group of the browser.
     group: Option<Pid>,
     turn: Option<Turn>,
+    /// The real time from which on the states of threads may be read again.
+    next_reading: Instant,
     /// The real time since which the page has only waited for the outside world.
     awaited_since: Option<Instant>,
     record: ControlRecord,
@@ -276,14 +284,24 @@ impl Control {
             // The waits and states were read one after the other: nothing may have happened
             // meanwhile.
             Some(next)
-                if next - now >= MIN_JUMP
-                    && self.threads.are_blocked()
-                    && !self.threads.have_run() =>
+                if next - now >= MIN_JUMP && self.are_blocked() && !self.threads.have_run() =>
             {
                 Step::Jump(next)
             }
             _ => Step::Run,
         }
+    }
+
+    /// Returns whether all threads are known to be blocked. They are not read too often.
+    fn are_blocked(&mut self) -> bool {
+        let start = Instant::now();
+        if start < self.next_reading {
+            return false;
+        }
+        let are_blocked = self.threads.are_blocked();
+        let end = Instant::now();
+        self.next_reading = end + REST_AFTER_READING * end.duration_since(start);
+        are_blocked
     }
 
     /// Interrupts waits that ended by a jump. One that began in the same moment did not notice the

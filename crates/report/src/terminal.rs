@@ -403,6 +403,30 @@ mod tests {
     }
 
     #[test]
+    fn each_measured_step_has_a_line_with_its_figures() {
+        let step = |title: &str, error: Option<&str>| {
+            serde_json::json!({
+                "title": title, "kind": "navigation", "url": "", "settledMs": 900.0, "requests": 1,
+                "transferBytes": 1, "longTasks": 0, "tbtMs": 40.4, "cls": 0.01, "fcpMs": 800.0,
+                "error": error,
+            })
+        };
+        let steps = [
+            step("go to /a\u{1b}", None),
+            step("press Enter", Some("no field")),
+        ];
+        let records = serde_json::json!({ "steps": steps });
+        let report = Report {
+            flow: Some(serde_json::from_value(records).unwrap()),
+            ..report()
+        };
+        let text = render(&report, Colors::None);
+        let lines = "  1. go to /a\u{fffd} (navigation)\n     FCP 800 ms, TBT 40 ms, CLS 0.010\n  \
+                     2. press Enter (navigation)\n     failed: no field\n";
+        assert!(text.contains(lines), "{text}");
+    }
+
+    #[test]
     fn a_missing_metric_is_a_dash_and_control_characters_are_replaced() {
         let none = None;
         let measured = Report {

@@ -2,7 +2,9 @@
 //! explained.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use plumbline_bundle::{BrowserIdentity, Failure, FailureCode, InteractionRecords, MainDocument};
+use plumbline_bundle::{
+    BrowserIdentity, Failure, FailureCode, FlowRecords, InteractionRecords, MainDocument,
+};
 use plumbline_catalog::{FormFactor, Mode};
 use plumbline_model::check::{Cell, Details, Findings, Row, SourceLocation, Unit};
 use plumbline_model::field::{
@@ -80,7 +82,6 @@ fn period(text: &str) -> Period {
     }
 }
 
-/// A measured report in which every text from the audited page is `text`.
 fn interactions(text: &str) -> InteractionRecords {
     let control = json!({ "kind": "menu", "name": text, "selector": text, "snippet": text });
     let (mut measured, mut left) = (control.clone(), control);
@@ -97,6 +98,20 @@ fn interactions(text: &str) -> InteractionRecords {
     serde_json::from_value(records).unwrap()
 }
 
+/// Two measured steps, of which the second failed.
+fn flow(text: &str) -> FlowRecords {
+    let step = json!({
+        "title": text, "kind": "softNavigation", "url": text, "settledMs": 1234.0, "requests": 2,
+        "transferBytes": 3000, "longTasks": 1, "tbtMs": 70.0, "cls": 0.3,
+    });
+    let (mut measured, mut failed) = (step.clone(), step);
+    measured["interaction"] = json!(interactions(text).interactions[0].timing);
+    measured["lcpMs"] = json!(900.0);
+    failed["error"] = json!(text);
+    serde_json::from_value(json!({ "steps": [measured, failed], "error": text })).unwrap()
+}
+
+/// A measured report in which every text from the audited page is `text`.
 fn report(text: &str) -> Report {
     let failure = Failure::new(FailureCode::NoPaint, text);
     let metric = Some(Metric {
@@ -142,6 +157,7 @@ fn report(text: &str) -> Report {
         }),
         field_data: Some(field_data(text)),
         responsiveness: Some(Box::new(interactions(text).into())),
+        flow: Some(Box::new(flow(text))),
         categories: serde_json::from_value(categories).unwrap(),
         warnings: vec![text.to_owned()],
         document: Some(MainDocument {
