@@ -130,6 +130,11 @@ fn state() -> Value {
     })
 }
 
+/// Returns a measured step that types a secret into the page, which puts it into its URL.
+fn flow() -> Value {
+    json!([{ "type": "fill", "selector": "#c", "value": format!("9 {CANARY}=ü") }])
+}
+
 /// Returns steps that fill a secret into the page, which keeps it.
 fn steps() -> Value {
     json!([
@@ -262,7 +267,7 @@ fn the_secrets_of_a_client_are_nowhere_when_its_audit_has_ended() {
     let mut start = json!({
         "url": site.url("account"), "device": "desktop", "network": "wifiFast", "location": "us-tx",
         "state": state(), "expect": { "selector": "#a", "url": "*/home*" }, "webhook": site.url("hook"),
-        "steps": steps(), "quick": true,
+        "steps": steps(), "flow": flow(), "quick": true,
     });
     let tracking_id = client.post("/v1/audit/start", &start).json["trackingId"].clone();
     let status = completed(&client, tracking_id.as_str().unwrap());
@@ -293,6 +298,14 @@ fn the_secrets_of_a_client_are_nowhere_when_its_audit_has_ended() {
     assert!(media.steps.iter().all(|step| step.picture.is_some()));
     assert_no_canary("media", &serde_json::to_vec(&media).unwrap());
 
+    // So are those of the measured step, in which the page puts the value into its URL.
+    let flow = &report["data"]["report"]["flow"];
+    let measured = &flow["steps"][0];
+    assert_eq!(measured["error"], json!(null), "{flow}");
+    let url = measured["url"].as_str().unwrap();
+    assert!(url.ends_with("#[redacted]"), "{flow}");
+    assert!(media.flow[0].is_some());
+
     // A page that is not the expected one: its URL contains a secret, and the credit comes back.
     let left = credits(data.path(), &key);
     start["expect"] = json!({ "selector": "#none" });
@@ -320,6 +333,11 @@ fn the_secrets_of_a_client_are_nowhere_when_its_audit_has_ended() {
     }
 
     start["state"] = json!({});
+    start["flow"] = json!([{ "type": "fill", "selector": "#c", "value": [CANARY] }]);
+    let refused = client.post("/v1/audit/start", &start);
+    assert_eq!(refused.json["field"], "flow", "{:?}", refused.json);
+    assert_no_canary("flow", refused.json.to_string().as_bytes());
+    start.as_object_mut().unwrap().remove("flow");
     start["steps"] = json!([{ "type": "fill", "selector": "#c", "value": [CANARY] }]);
     let refused = client.post("/v1/audit/start", &start);
     assert_eq!(refused.json["code"], "INVALID_STEPS", "{:?}", refused.json);
