@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use parking_lot::Mutex;
-use plumbline_browser::{NetworkPath, Pool, Throttle, VisitError, VisitEvent, VisitPlan, visit};
+use plumbline_browser::{
+    Gathering, NetworkPath, Pool, Throttle, VisitError, VisitEvent, VisitPlan, visit,
+};
 use plumbline_bundle::{Encoding, Failure, FailureCode, Phase, StepRecords};
 use plumbline_catalog::Catalog;
 use plumbline_clock::PageClock;
@@ -21,6 +23,7 @@ use crate::cpu::{Calibration, Cpu};
 use crate::failure_reason;
 use crate::held_evidence::JudgedVisit;
 use crate::judging::judge;
+use crate::page_evidence::PageEvidence;
 use crate::redaction::{Redacted, Secrets};
 use crate::sessions::{SessionKeeper, SignedIn};
 use crate::traffic::{Interception, store_recording};
@@ -91,9 +94,9 @@ impl Auditor {
     ) -> BoxFuture<'a, Result<AuditOutput, AuditFault>> {
         Box::pin(async move {
             let (policy, encoding) = (RepeatPolicy::IfDisturbed, Encoding::Container);
-            let session = SessionKeeper::of(order);
+            let (session, page) = (SessionKeeper::of(order), PageEvidence::default());
             let visit = self
-                .audit_with(policy, order, &session, encoding, progress)
+                .audit_with(policy, order, &session, &page, encoding, progress)
                 .await?;
             Ok(session.add_to(visit.pack(encoding).await?))
         })
@@ -107,9 +110,9 @@ impl Auditor {
         progress: &Progress<'_>,
     ) -> Result<AuditOutput, AuditFault> {
         let policy = RepeatPolicy::UntilCertain;
-        let session = SessionKeeper::of(order);
+        let (session, page) = (SessionKeeper::of(order), PageEvidence::default());
         let visit = self
-            .audit_with(policy, order, &session, encoding, progress)
+            .audit_with(policy, order, &session, &page, encoding, progress)
             .await?;
         let visit = self
             .measure_after_visits(order, &session, visit, encoding, progress)
@@ -124,6 +127,7 @@ impl Auditor {
         policy: RepeatPolicy,
         order: &Order,
         session: &SessionKeeper<'_>,
+        page: &PageEvidence,
         encoding: Encoding,
         progress: &Progress<'_>,
     ) -> Result<JudgedVisit, AuditFault> {
@@ -150,7 +154,7 @@ impl Auditor {
             };
             let observe = |event: VisitEvent<'_>| progress(AuditEvent { visit, event });
             let result = self
-                .visit_signed_in(order, session, &resolved, &calibration, &observe)
+                .visit_signed_in(order, session, page, &resolved, &calibration, &observe)
                 .await;
             let output = match result {
                 Ok(output) => output,
@@ -192,6 +196,7 @@ impl Auditor {
         &self,
         order: &Order,
         session: Option<SignedIn<'_>>,
+        page: &PageEvidence,
         resolved: &ResolvedOrder<'_>,
         calibration: &Calibration,
         progress: &Observer<'_>,
@@ -209,6 +214,12 @@ impl Auditor {
         });
 
         let options = &order.options;
+        // A recording contains what is gathered from the servers, too.
+        let gathering = if options.record {
+            Gathering::Everything
+        } else {
+            page.gathering()
+        };
         let saved = session.map(|session| session.state);
         let secrets = Secrets::of(options, saved.map(Arc::as_ref))?;
         let traffic = match self.prepare_traffic(order).await? {
@@ -231,6 +242,7 @@ impl Auditor {
         let began_at = Timestamp::now();
         let plan = VisitPlan {
             network: NetworkPath::Proxy(link.address()),
+            gathering,
             repeatable_since_ms: traffic.repeatable_since_ms(),
             blocked_urls: traffic.blocked_urls(),
             saved: saved.cloned(),
@@ -295,6 +307,11 @@ impl Auditor {
         };
         match result {
             Ok(mut bundle) => {
+                if !page.complete(&mut bundle, gathering) {
+                    let again =
+                        self.visit_and_judge(order, session, page, resolved, calibration, progress);
+                    return Box::pin(again).await;
+                }
                 failed.store_in(&mut bundle).map_err(AuditFault::of)?;
                 steps.store_in(&mut bundle).map_err(AuditFault::of)?;
                 if let Some(recording) = recording {

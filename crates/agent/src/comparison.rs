@@ -10,6 +10,7 @@ use plumbline_seam::{AuditOutput, Order, VisitNumber, VisitOptions};
 
 use crate::auditor::Progress;
 use crate::held_evidence::JudgedVisit;
+use crate::page_evidence::PageEvidence;
 use crate::sessions::SessionKeeper;
 use crate::visits::RepeatPolicy;
 use crate::{AuditEvent, AuditFault, Auditor};
@@ -17,6 +18,7 @@ use crate::{AuditEvent, AuditFault, Auditor};
 /// The visits of one of two pages.
 struct Side {
     order: Order,
+    page: PageEvidence,
     visits: Vec<JudgedVisit>,
 }
 
@@ -49,6 +51,7 @@ impl Auditor {
         };
         let mut sides = [order.clone(), second].map(|order| Side {
             order,
+            page: PageEvidence::default(),
             visits: Vec::new(),
         });
         let mut pairs: Vec<[Report; 2]> = Vec::new();
@@ -70,7 +73,14 @@ impl Auditor {
                 let side = &mut sides[page];
                 let policy = RepeatPolicy::IfDisturbed;
                 let visit = self
-                    .audit_with(policy, &side.order, &session, encoding, &observe)
+                    .audit_with(
+                        policy,
+                        &side.order,
+                        &session,
+                        &side.page,
+                        encoding,
+                        &observe,
+                    )
                     .await?;
                 if let Some(failure) = &visit.report.error {
                     let visit = if page == 0 {

@@ -12,6 +12,7 @@ mod failure_reason;
 mod held_evidence;
 mod host;
 mod judging;
+mod page_evidence;
 mod redaction;
 mod run;
 mod runs;

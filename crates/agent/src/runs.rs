@@ -7,6 +7,7 @@ use plumbline_seam::{AuditOutput, Order, VisitNumber};
 
 use crate::auditor::Progress;
 use crate::held_evidence::JudgedVisit;
+use crate::page_evidence::PageEvidence;
 use crate::sessions::SessionKeeper;
 use crate::visits::RepeatPolicy;
 use crate::{AuditEvent, AuditFault, Auditor};
@@ -33,7 +34,7 @@ impl Auditor {
             if runs <= 1 {
                 return self.audit_encoded(order, encoding, progress).await;
             }
-            let session = SessionKeeper::of(order);
+            let (session, page) = (SessionKeeper::of(order), PageEvidence::default());
             let mut outputs: Vec<JudgedVisit> = Vec::new();
             for number in 1..=runs {
                 let policy = RepeatPolicy::IfDisturbed;
@@ -45,7 +46,7 @@ impl Auditor {
                     progress(AuditEvent { visit, ..event });
                 };
                 let run = self
-                    .audit_with(policy, order, &session, encoding, &observe)
+                    .audit_with(policy, order, &session, &page, encoding, &observe)
                     .await?;
                 // A run is held until all are made and one of them is chosen.
                 outputs.push(run.hold(runs as usize, encoding).await?);

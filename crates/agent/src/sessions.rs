@@ -14,6 +14,7 @@ use crate::auditor::Observer;
 use crate::conditions::ResolvedOrder;
 use crate::cpu::Calibration;
 use crate::held_evidence::JudgedVisit;
+use crate::page_evidence::PageEvidence;
 use crate::redaction::Secrets;
 use crate::{AuditFault, Auditor};
 
@@ -93,12 +94,13 @@ impl Auditor {
         &self,
         order: &Order,
         session: &SessionKeeper<'_>,
+        page: &PageEvidence,
         resolved: &ResolvedOrder<'_>,
         calibration: &Calibration,
         progress: &Observer<'_>,
     ) -> Result<JudgedVisit, AuditFault> {
         let Some((name, sign_in)) = session.session else {
-            let visit = self.visit_and_judge(order, None, resolved, calibration, progress);
+            let visit = self.visit_and_judge(order, None, page, resolved, calibration, progress);
             return visit.await;
         };
         loop {
@@ -131,7 +133,14 @@ impl Auditor {
                 state: &state,
             };
             let visit = self
-                .visit_and_judge(order, Some(signed_in), resolved, calibration, progress)
+                .visit_and_judge(
+                    order,
+                    Some(signed_in),
+                    page,
+                    resolved,
+                    calibration,
+                    progress,
+                )
                 .await?;
             let mut kept = session.state.lock();
             let failure = visit.report.error.as_ref();

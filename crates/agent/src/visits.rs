@@ -24,6 +24,9 @@ const MAX_CONTENTION: f64 = 0.10;
 /// compensates for it. A wait is noticed only afterwards, so the clock cannot compensate for any
 /// amount. Alone on two cores, threads of one browser take up to 0.4 from each other.
 const MAX_SHARE_WITH_CLOCK: f64 = 0.7;
+/// Uncertainty of a score, in points, up to which a page clock's errors do not matter: it is the
+/// effect of 5 % more work, so a page that seems to do half as much again loses a point at most.
+const INSENSITIVE_DOUBT: f64 = 0.1;
 /// Waiting time that does not change any score. Chromium's own processes share the cores of a small
 /// machine.
 const NEGLIGIBLE_WAIT_MS: f64 = 60.0;
@@ -148,6 +151,12 @@ fn is_confirmed(visits: &[(usize, Visit)]) -> bool {
 fn disturbance(report: &Report) -> f64 {
     let cpu = &report.conditions.cpu;
     if cpu.emulation == Some(CpuEmulationMethod::Clock) {
+        if cpu
+            .score_uncertainty
+            .is_some_and(|doubt| doubt <= INSENSITIVE_DOUBT)
+        {
+            return 0.0;
+        }
         let share = cpu.contention.map_or(0.0, |contention| contention.share);
         return share / MAX_SHARE_WITH_CLOCK;
     }

@@ -32,7 +32,7 @@ pub use launch::{
 };
 pub use pacer::Throttle;
 pub use page::VisitError;
-pub use plan::{NetworkPath, VisitPlan};
+pub use plan::{Gathering, NetworkPath, VisitPlan};
 pub use plumbline_clock::CorePace;
 pub use pool::{Pool, PoolCounts};
 pub use steps::measure_flow;

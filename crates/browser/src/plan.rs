@@ -18,6 +18,15 @@ pub enum NetworkPath {
     Proxy(SocketAddr),
 }
 
+/// What is gathered when the page is idle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gathering {
+    /// All artifacts.
+    Everything,
+    /// The artifacts that depend on how the page loaded. This takes a fraction of the time.
+    Load,
+}
+
 /// The parameters of a visit: URL, device, network, CPU throttling, and limits.
 #[derive(Debug, Clone)]
 pub struct VisitPlan {
@@ -36,6 +45,7 @@ pub struct VisitPlan {
     pub blank: Duration,
     /// Maximum number of decoded bytes of all responses together.
     pub max_bytes: u64,
+    pub gathering: Gathering,
     /// True if a main document with status 400 or above is measured. Otherwise it is a failure.
     pub allow_error_status: bool,
     /// The time at which the dates of pages begin, in milliseconds since 1970. If it is set, random
@@ -80,6 +90,7 @@ impl VisitPlan {
             idle: Duration::from_millis(5100),
             blank: Duration::from_secs(15),
             max_bytes: 100_000_000,
+            gathering: Gathering::Everything,
             allow_error_status: false,
             repeatable_since_ms: None,
             blocked_urls: Vec::new(),

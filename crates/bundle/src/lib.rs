@@ -101,7 +101,7 @@ pub struct Screenshot {
 }
 
 /// One kind of evidence, or the reason why it could not be gathered.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Artifact {
     Gathered(Box<RawValue>),

@@ -22,7 +22,10 @@ const PERIOD: Duration = Duration::from_millis(2);
 const IDLE_PERIOD: Duration = Duration::from_micros(300);
 
 /// The shortest page time that is passed by a jump.
-const MIN_JUMP: Duration = Duration::from_millis(1);
+const MIN_JUMP: Duration = Duration::from_micros(200);
+
+/// The shortest page time for which the states of all threads are read to pass it by a jump.
+const MIN_JUMP_AFTER_READING: Duration = Duration::from_millis(1);
 
 /// The time after reading the states of all threads until they are read again, in multiples of the
 /// time that reading them took. With other load on the host it takes up to a millisecond, and the
@@ -284,7 +287,9 @@ impl Control {
             // The waits and states were read one after the other: nothing may have happened
             // meanwhile.
             Some(next)
-                if next - now >= MIN_JUMP && self.are_blocked() && !self.threads.have_run() =>
+                if next - now >= MIN_JUMP
+                    && self.are_blocked(next - now)
+                    && !self.threads.have_run() =>
             {
                 Step::Jump(next)
             }
@@ -292,10 +297,17 @@ impl Control {
         }
     }
 
-    /// Returns whether all threads are known to be blocked. They are not read too often.
-    fn are_blocked(&mut self) -> bool {
+    /// Returns whether all threads are known to be blocked. They are not read too often, nor for a
+    /// jump that is short.
+    fn are_blocked(&mut self, jump: Duration) -> bool {
+        if self.threads.has_unknown_threads() {
+            return false;
+        }
+        if self.threads.is_alone() {
+            return true;
+        }
         let start = Instant::now();
-        if start < self.next_reading {
+        if jump < MIN_JUMP_AFTER_READING || start < self.next_reading {
             return false;
         }
         let are_blocked = self.threads.are_blocked();

@@ -46,8 +46,6 @@ struct Process {
     /// The processor time of all threads together at the last sample. If it is unchanged, no thread
     /// has to be read.
     ran: Option<Duration>,
-    /// The processor time of all threads together before they were last seen blocked.
-    ran_when_blocked: Option<Duration>,
     threads: HashMap<i32, Thread>,
 }
 
@@ -136,15 +134,15 @@ impl BrowserThreads {
         processes.any(|(id, process)| process_time(*id) != process.ran)
     }
 
-    /// Returns whether no thread runs or is ready to run.
-    pub fn are_blocked(&mut self) -> bool {
-        if self.has_unknown_threads() {
-            (self.looked_at, self.searched_at) = (None, None);
-            return false;
-        }
-        let is_alone = self.load.as_ref().and_then(SystemLoad::ready) == Some(1);
-        let mut processes = self.processes.iter_mut();
-        processes.all(|(id, process)| process.is_blocked(*id, is_alone))
+    /// Returns whether no thread of the system but the caller runs or is ready to run. This takes
+    /// much less time than reading all threads.
+    pub fn is_alone(&self) -> bool {
+        self.load.as_ref().is_some_and(SystemLoad::is_alone)
+    }
+
+    /// Returns whether no known thread runs or is ready to run.
+    pub fn are_blocked(&self) -> bool {
+        self.threads().all(|(_, _, thread)| thread.is_blocked())
     }
 
     /// Returns all threads, each with the id of its process and its own.
@@ -155,13 +153,18 @@ impl BrowserThreads {
         })
     }
 
-    /// Returns whether a process has threads that have not been found yet.
-    fn has_unknown_threads(&self) -> bool {
-        self.processes.iter().any(|(id, process)| {
+    /// Returns whether a process has threads that have not been found yet. The next sample searches
+    /// for them.
+    pub fn has_unknown_threads(&mut self) -> bool {
+        let has_unknown = self.processes.iter().any(|(id, process)| {
             // The directory has a link for each thread, and two of its own.
             let metadata = fs::metadata(format!("/proc/{id}/task"));
             metadata.is_ok_and(|metadata| metadata.nlink() > process.threads.len() as u64 + 2)
-        })
+        });
+        if has_unknown {
+            (self.looked_at, self.searched_at) = (None, None);
+        }
+        has_unknown
     }
 
     /// Returns the earliest end of a wait of a thread that exists and whose end has not passed.
@@ -280,23 +283,6 @@ impl Process {
             }
             true
         });
-    }
-
-    /// Returns whether no thread runs or is ready to run. `is_alone` says that no thread of the
-    /// whole system but the caller does.
-    fn is_blocked(&mut self, id: i32, is_alone: bool) -> bool {
-        let ran = process_time(id);
-        // A thread that waits for a disk has run before. So if none has run since all were seen
-        // blocked, they are blocked or ready.
-        if is_alone && ran.is_some() && ran == self.ran_when_blocked {
-            return true;
-        }
-        self.ran_when_blocked = None;
-        let is_blocked = self.threads.values().all(Thread::is_blocked);
-        if is_blocked {
-            self.ran_when_blocked = ran;
-        }
-        is_blocked
     }
 }
 
@@ -430,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_have_not_run_since_they_were_blocked_are_read_only_if_others_are_ready() {
+    fn a_thread_that_waits_is_blocked_and_one_that_runs_is_not() {
         let mut child = std::process::Command::new("cat")
             .stdin(std::process::Stdio::piped())
             .stdout(std::process::Stdio::piped())
@@ -440,21 +426,13 @@ mod tests {
         child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
         child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         let id = i32::try_from(child.id()).unwrap();
-        let mut process = Process::default();
-        process.threads.insert(id, Thread::open(id, id).unwrap());
-        while !process.is_blocked(id, false) {
+        let thread = Thread::open(id, id).unwrap();
+        while !thread.is_blocked() {
             std::thread::yield_now();
         }
-        // It may have run after its processor time was read.
-        assert!(process.is_blocked(id, false));
-        // A thread that runs would be noticed, if it were read.
         let own = rustix::thread::gettid().as_raw_pid();
         let own_process = i32::try_from(std::process::id()).unwrap();
-        let running = Thread::open(own_process, own).unwrap();
-        process.threads.insert(own, running);
-        assert!(process.is_blocked(id, true));
-        assert!(!process.is_blocked(id, false));
-        assert!(!process.is_blocked(id, true));
+        assert!(!Thread::open(own_process, own).unwrap().is_blocked());
         child.kill().unwrap();
         child.wait().unwrap();
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plumbline_agent::{AgentLocation, Auditor};
 use plumbline_browser::Pool;
 use plumbline_bundle::{
-    Artifact, Bundle, FailureCode, FlowRecords, FlowStepKind, InteractionRecords,
+    Artifact, Bundle, Encoding, FailureCode, FlowRecords, FlowStepKind, InteractionRecords,
 };
 use plumbline_catalog::{BUILT_IN, Catalog};
 use plumbline_link::Guard;
@@ -130,6 +130,12 @@ async fn audit(site: &Site, network: &str) -> AuditOutput {
 }
 
 async fn audit_with(site: &Site, network: &str, options: VisitOptions) -> AuditOutput {
+    let (auditor, order) = auditor_for(site, network, options);
+    auditor.audit(&order, &|_| {}).await.unwrap()
+}
+
+/// Returns an auditor that visits a page once, and an order for the page.
+fn auditor_for(site: &Site, network: &str, options: VisitOptions) -> (Auditor, Order) {
     let catalog = Catalog::load(BUILT_IN).unwrap();
     let order = Order {
         url: site.url("/"),
@@ -150,33 +156,37 @@ async fn audit_with(site: &Site, network: &str, options: VisitOptions) -> AuditO
         guard: Arc::new(Guard::new(vec!["127.0.0.0/8".parse().unwrap()])),
         cpu: cpu(),
     };
-    auditor.audit(&order, &|_| {}).await.unwrap()
+    (auditor, order)
+}
+
+#[tokio::test]
+async fn later_visits_use_what_the_first_has_gathered_from_the_page() {
+    let page = "<!doctype html><title>A page</title><h1>Hello</h1><img src=/missing.png>";
+    let site = Site::serve([("/", Response::html(page))]).await;
+    let (auditor, order) = auditor_for(&site, "wifiFast", VisitOptions::default());
+    let output = auditor.audit_runs(&order, 2, Encoding::Container, &|_| {});
+    let output = output.await.unwrap();
+    assert_eq!(output.report.runs.as_ref().unwrap().count, 2);
+    let requests = site.requested_paths();
+    let count = |path: &str| requests.iter().filter(|it| it.as_str() == path).count();
+    assert_eq!((count("/"), count("/missing.png")), (2, 2), "{requests:?}");
+    assert_eq!(count("/robots.txt"), 1, "{requests:?}");
+    // Whichever of the two is reported, it has everything.
+    assert!(output.report.scores.accessibility < Some(100));
+    let bundle = Bundle::unpack(&output.bundle.unwrap()).unwrap();
+    for name in ["axe", "console", "trace-elements", "scheduler"] {
+        let artifact = &bundle.artifacts[name];
+        assert!(matches!(artifact, Artifact::Gathered(_)), "{name}");
+    }
+    assert!(bundle.screenshot.is_some());
 }
 
 #[tokio::test]
 async fn a_trace_flood_is_too_large_at_once_and_no_internal_error() {
     let page = include_str!("../../../../fixtures/hostile/trace-marks.html");
     let site = Site::serve([("/", Response::html(page))]).await;
-    let catalog = Catalog::load(BUILT_IN).unwrap();
-    let order = Order {
-        url: site.url("/"),
-        device: "desktop".to_owned(),
-        network: "wifiFast".to_owned(),
-        location: catalog.locations()[0].id.clone(),
-        options: plumbline_seam::VisitOptions::default(),
-    };
-    let auditor = Auditor {
-        interception: interception(RootCertStore::empty()),
-        browsers: Pool::start(launcher(), 0),
-        agent_location: AgentLocation {
-            id: order.location.clone(),
-            is_stated: true,
-        },
-        max_visits: 3,
-        catalog: Arc::new(catalog),
-        guard: Arc::new(Guard::new(vec!["127.0.0.0/8".parse().unwrap()])),
-        cpu: cpu(),
-    };
+    let (mut auditor, order) = auditor_for(&site, "wifiFast", VisitOptions::default());
+    auditor.max_visits = 3;
     let output = auditor.audit(&order, &|_| {}).await.unwrap();
     let failure = output.report.error.unwrap();
     assert_eq!(failure.code, FailureCode::TooLarge, "{failure}");

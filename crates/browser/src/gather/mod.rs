@@ -32,6 +32,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use crate::page::{Caller, Page, Recorded};
+use crate::plan::Gathering;
 use crate::protocol::{CallError, Reservation};
 use coverage::ScriptCoverage;
 use scripted::IsolatedWorld;
@@ -109,6 +110,17 @@ pub(crate) async fn artifacts(
         })
         .ok();
     (screenshot, gatherer.into_artifacts(page))
+}
+
+/// Gathers the artifacts that depend on how the page loaded and do not need the trace.
+pub(crate) async fn of_load(page: &mut Page<'_>) -> BTreeMap<String, Artifact> {
+    let recorded = page.stop_recording();
+    page.disable_cpu_throttling();
+    page.lay_out_in_css_pixels().await;
+    let mut gatherer = Gatherer::within(&page.caller(), Instant::now() + GATHER_TIMEOUT);
+    gatherer.insert("console", to_artifact(&recorded.console));
+    gatherer.insert("issues", to_artifact(&recorded.issues));
+    gatherer.into_artifacts(page)
 }
 
 /// Gathers the artifacts that do not need the page's main thread, or no longer do.
@@ -246,15 +258,21 @@ pub(crate) async fn full_page(page: &mut Page<'_>, device: &Device) -> BTreeMap<
     gatherer.into_artifacts(page)
 }
 
-/// Gathers the artifacts that need a complete trace and, last, the one that navigates away.
-pub(crate) async fn after_trace(page: &mut Page<'_>) -> BTreeMap<String, Artifact> {
+/// Gathers the artifacts that need a complete trace and, last, the one that navigates away, which
+/// does not depend on how the page loaded.
+pub(crate) async fn after_trace(
+    page: &mut Page<'_>,
+    gathering: Gathering,
+) -> BTreeMap<String, Artifact> {
     let (caller, nodes) = (page.caller(), page.traced_nodes());
     let mut gatherer = Gatherer::within(&caller, Instant::now() + AFTER_TRACE_TIMEOUT);
     let elements = trace_elements::gather(&caller, nodes);
     page.drive(gatherer.add("trace-elements", elements)).await;
-    gatherer
-        .add("back-forward-cache", back_forward::gather(page))
-        .await;
+    if gathering == Gathering::Everything {
+        gatherer
+            .add("back-forward-cache", back_forward::gather(page))
+            .await;
+    }
     gatherer.into_artifacts(page)
 }
 

@@ -19,7 +19,7 @@ use crate::gather::{self, screenshot};
 use crate::launch::Browser;
 use crate::pacer::{self, Throttle};
 use crate::page::{self, NavigateResponse, Page, TRACE_DEADLINE, VisitError};
-use crate::plan::VisitPlan;
+use crate::plan::{Gathering, VisitPlan};
 use crate::protocol::{CallError, LimitExceeded};
 use crate::steps;
 use wait::LoadDeadline;
@@ -142,14 +142,20 @@ async fn perform(
     }
     // The trace arrives in parallel: the browser process writes it, and the page's process does the
     // rest.
-    let (screenshot, mut artifacts) = gather::artifacts(&mut page, &plan.device).await;
-    page.check_size()?;
-    artifacts.extend(gather::full_page(&mut page, &plan.device).await);
+    let (screenshot, mut artifacts) = match plan.gathering {
+        Gathering::Everything => {
+            let (screenshot, mut artifacts) = gather::artifacts(&mut page, &plan.device).await;
+            page.check_size()?;
+            artifacts.extend(gather::full_page(&mut page, &plan.device).await);
+            (screenshot, artifacts)
+        }
+        Gathering::Load => (None, gather::of_load(&mut page).await),
+    };
     page.check_size()?;
     let started_at = Instant::now();
     receive_trace(&mut page).await?;
     tracing::debug!(duration = ?started_at.elapsed(), "trace received");
-    artifacts.extend(gather::after_trace(&mut page).await);
+    artifacts.extend(gather::after_trace(&mut page, plan.gathering).await);
     page.check_size()?;
     artifacts.insert(pacer::ARTIFACT.to_owned(), scheduling.into_artifact());
     timer.stop();

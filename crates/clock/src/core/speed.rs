@@ -23,9 +23,13 @@ pub struct CorePace {
     pub crowding: f64,
 }
 
-/// Exponent that relates a page's slowdown to that of the interpreter. This and the next value made
-/// the work of five pages most nearly the same from visit to visit.
-const PAGE_PER_TURN: f64 = 1.5;
+/// Exponent that relates a page's slowdown to that of the interpreter, if that is all that was
+/// measured. 1.0 to 1.2 made the work of three pages most nearly the same in 28 visits on a host
+/// whose cores varied by a factor of two (decision 0033).
+const PAGE_PER_TURN: f64 = 1.1;
+/// The same exponent beside that of crowding, if both were measured. They made the work of five
+/// pages most nearly the same from visit to visit (decision 0008).
+const PAGE_PER_TURN_BESIDE_CROWDING: f64 = 1.5;
 const PAGE_PER_CROWDING: f64 = 0.15;
 
 /// Minimum plausible speed: no neighbour takes more than half of a core, so that a lower reading is
@@ -39,13 +43,14 @@ impl CorePace {
         if nominal.turn_ns <= 0.0 || self.turn_ns <= 0.0 {
             return 1.0;
         }
-        let by_turns = (nominal.turn_ns / self.turn_ns).powf(PAGE_PER_TURN);
-        let by_crowding = if nominal.crowding > 0.0 && self.crowding > 0.0 {
-            (nominal.crowding / self.crowding).powf(PAGE_PER_CROWDING)
+        let by_turns = nominal.turn_ns / self.turn_ns;
+        let speed = if nominal.crowding > 0.0 && self.crowding > 0.0 {
+            let by_crowding = nominal.crowding / self.crowding;
+            by_turns.powf(PAGE_PER_TURN_BESIDE_CROWDING) * by_crowding.powf(PAGE_PER_CROWDING)
         } else {
-            1.0
+            by_turns.powf(PAGE_PER_TURN)
         };
-        (by_turns * by_crowding).clamp(MIN_SPEED, MAX_SPEED)
+        speed.clamp(MIN_SPEED, MAX_SPEED)
     }
 }
 
@@ -166,6 +171,18 @@ mod tests {
         assert!(crowded(1.0).speed_relative_to(NOMINAL) > 1.05);
         assert_eq!(crowded(0.0).speed_relative_to(NOMINAL), 1.0);
         assert_eq!(NOMINAL.speed_relative_to(crowded(0.0)), 1.0);
+    }
+
+    #[test]
+    fn turns_count_for_more_beside_a_crowding() {
+        let slower = pace(25_000.0);
+        let alone = CorePace {
+            crowding: 0.0,
+            ..slower
+        };
+        let speed = alone.speed_relative_to(NOMINAL);
+        assert!((0.77..0.80).contains(&speed), "{speed}");
+        assert!(slower.speed_relative_to(NOMINAL) < speed);
     }
 
     #[test]
