@@ -1,11 +1,14 @@
 //! Makes the measurements that an order asks for after its visits, once per audit: inputs on the
-//! controls of the page, and the steps of a flow. Each has a browser of its own.
+//! controls of the page, the steps of a flow, and a load with a profiler. Each has a browser of its
+//! own.
 
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use plumbline_browser::{Browser, NetworkPath, VisitEvent, VisitPlan, interact, measure_flow};
-use plumbline_bundle::{Encoding, FlowRecords, InteractionRecords, Phase};
+use plumbline_browser::{
+    Browser, NetworkPath, ProfiledLoad, VisitEvent, VisitPlan, interact, measure_flow, profile,
+};
+use plumbline_bundle::{Encoding, FlowRecords, InteractionRecords, Phase, ProfileRecords};
 use plumbline_link::{Link, Servers};
 use plumbline_seam::{AuditOutput, Order, SavedState, View, VisitNumber, VisitReason};
 
@@ -13,7 +16,7 @@ use crate::auditor::Progress;
 use crate::held_evidence::JudgedVisit;
 use crate::redaction::{Redacted, Secrets};
 use crate::sessions::SessionKeeper;
-use crate::{AuditEvent, AuditFault, Auditor, conditions};
+use crate::{AuditEvent, AuditFault, Auditor, conditions, judging};
 
 /// A browser for one measurement after the visits, with its network.
 struct PreparedBrowser {
@@ -97,6 +100,20 @@ impl Auditor {
             });
             visit = visit.with_flow(records, encoding).await?;
         }
+        if options.profile {
+            begin();
+            let profiled = self.profile(order, session.state()).await;
+            let profiled = profiled.unwrap_or_else(|fault| {
+                let reason = Redacted(&fault);
+                tracing::warn!(%reason, "failed to profile a page");
+                let message = "No browser could be prepared for the profiler.";
+                ProfiledLoad {
+                    records: ProfileRecords::failed(message),
+                    ..ProfiledLoad::default()
+                }
+            });
+            visit = visit.with_profile(profiled, encoding).await?;
+        }
         Ok(visit)
     }
 
@@ -135,6 +152,36 @@ impl Auditor {
             Some(secrets) => secrets.redact_flow(records),
             None => records,
         })
+    }
+
+    async fn profile(
+        &self,
+        order: &Order,
+        saved: Option<Arc<SavedState>>,
+    ) -> Result<ProfiledLoad, AuditFault> {
+        let mut prepared = self
+            .prepare_browser(order, saved, Network::Emulated)
+            .await?;
+        prepared.plan.view = order.options.view.clone();
+        let PreparedBrowser {
+            browser,
+            plan,
+            link,
+            steps_link,
+            secrets,
+        } = prepared;
+        let observe = |event: VisitEvent<'_>| {
+            // Source maps are not part of the load.
+            if event == VisitEvent::PhaseStarted(Phase::Gathering) {
+                link.remove_limits();
+            }
+        };
+        let profiled = profile(browser, &plan, |trace| Box::pin(analyse(trace)), &observe).await;
+        close(link, steps_link).await;
+        match secrets {
+            Some(secrets) => secrets.redact_profile(profiled).await,
+            None => Ok(profiled),
+        }
     }
 
     async fn prepare_browser(
@@ -177,6 +224,12 @@ impl Auditor {
             secrets,
         })
     }
+}
+
+/// Computes the records of a load with a profiler.
+async fn analyse(trace: Vec<u8>) -> Result<(Vec<u8>, ProfileRecords), String> {
+    let analysed = judging::profile(trace).await;
+    analysed.map_err(|fault| fault.0)
 }
 
 async fn close(link: Link, steps_link: Option<Link>) {

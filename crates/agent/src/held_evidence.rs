@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use plumbline_browser::ProfiledLoad;
 use plumbline_bundle::{Bundle, Encoding, FlowRecords, InteractionRecords, StepRecords};
 use plumbline_model::media::{Picture, ReportMedia};
 use plumbline_model::report::Report;
@@ -105,6 +106,25 @@ impl JudgedVisit {
             })
             .await?;
         visit.report.flow = Some(Box::new(records));
+        Ok(visit)
+    }
+
+    /// Adds the records of a load with a profiler to its report and its bundle, which also gets the
+    /// trace of that load.
+    pub(crate) async fn with_profile(
+        self,
+        profiled: ProfiledLoad,
+        encoding: Encoding,
+    ) -> Result<Self, AuditFault> {
+        let ProfiledLoad { records, trace, .. } = profiled;
+        let stored = records.clone();
+        let mut visit = self
+            .with_changed_evidence(encoding, move |bundle, _| {
+                bundle.profile_trace = trace;
+                stored.store_in(bundle).map_err(AuditFault::of)
+            })
+            .await?;
+        visit.report.profile = Some(Box::new(records));
         Ok(visit)
     }
 

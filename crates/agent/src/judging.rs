@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use plumbline_bundle::{Bundle, Failure, FailureCode, Phase, PhaseTiming};
-use plumbline_engine::evaluate_with_media;
+use plumbline_bundle::{Bundle, Failure, FailureCode, Phase, PhaseTiming, ProfileRecords};
+use plumbline_engine::{evaluate_with_media, profile as profile_records};
 use plumbline_model::report::{Conditions, Report};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
@@ -45,13 +45,7 @@ async fn judge_with(
     bundle: Bundle,
     conditions: Conditions,
 ) -> Result<JudgedVisit, AuditFault> {
-    // The threads that hold the permits stop at their own deadlines.
-    let trace_kb = u32::try_from(bundle.trace.len() / 1000).unwrap_or(u32::MAX);
-    let permits = PERMITS.acquire_many(trace_kb.clamp(1, MAX_TRACES_KB));
-    let permit = timeout(2 * DEADLINE, permits).await;
-    let Ok(Ok(permit)) = permit else {
-        return Err(AuditFault("no thread was free for judging".to_owned()));
-    };
+    let permit = permit_for(&bundle.trace).await?;
     let timed_out = {
         let message = format!(
             "The page does too much while it loads to be measured: \
@@ -72,6 +66,36 @@ async fn judge_with(
         Ok(Ok(Ok(None))) | Err(_) => Ok(timed_out.into()),
         Ok(Ok(Err(fault))) => Err(fault),
         Ok(Err(_)) => Err(AuditFault("judging panicked".to_owned())),
+    }
+}
+
+/// Waits until a trace may be parsed beside those that are.
+async fn permit_for(trace: &[u8]) -> Result<SemaphorePermit<'static>, AuditFault> {
+    // The threads that hold the permits stop at their own deadlines.
+    let trace_kb = u32::try_from(trace.len() / 1000).unwrap_or(u32::MAX);
+    let permits = PERMITS.acquire_many(trace_kb.clamp(1, MAX_TRACES_KB));
+    match timeout(2 * DEADLINE, permits).await {
+        Ok(Ok(permit)) => Ok(permit),
+        _ => Err(AuditFault("no thread was free for judging".to_owned())),
+    }
+}
+
+/// Computes the records of a load with a profiler from its trace, and returns both.
+pub(crate) async fn profile(trace: Vec<u8>) -> Result<(Vec<u8>, ProfileRecords), AuditFault> {
+    let permit = permit_for(&trace).await?;
+    let task = spawn_blocking(move || {
+        let _permit = permit;
+        let records = profile_records(&trace).unwrap_or_else(|error| {
+            ProfileRecords::failed(format!("The trace of the profiler is unreadable: {error}."))
+        });
+        (trace, records)
+    });
+    match timeout(DEADLINE, task).await {
+        Ok(Ok(analysed)) => Ok(analysed),
+        Ok(Err(_)) => Err(AuditFault("reading a profile panicked".to_owned())),
+        Err(_) => Err(AuditFault(
+            "the profile could not be read in time".to_owned(),
+        )),
     }
 }
 
@@ -112,6 +136,7 @@ fn judge_bundle(
 mod tests {
     use std::collections::BTreeMap;
 
+    use plumbline_browser::ProfiledLoad;
     use plumbline_bundle::{BrowserIdentity, Encoding, FORMAT, InteractionRecords, MainDocument};
     use plumbline_catalog::{BUILT_IN, Catalog};
 
@@ -134,6 +159,7 @@ mod tests {
         let resolved = crate::conditions::resolve(&catalog, &location, &order).unwrap();
         let bundle = Bundle {
             recording: None,
+            profile_trace: None,
             format: FORMAT,
             requested_url: order.url.clone(),
             final_url: order.url,
@@ -222,6 +248,38 @@ mod tests {
             let again = judge(bundle, conditions).await.unwrap();
             assert_eq!(again.report.responsiveness.unwrap(), responsiveness);
         }
+    }
+
+    #[tokio::test]
+    async fn a_profile_is_part_of_the_bundle_with_its_trace_and_of_a_report_that_is_judged_again() {
+        let (bundle, conditions) = visit();
+        let encoding = Encoding::Container;
+        let judged = judge(bundle, conditions.clone()).await.unwrap();
+        assert!(judged.report.profile.is_none());
+        let profiled = ProfiledLoad {
+            records: ProfileRecords::failed("The page did not respond."),
+            trace: Some(b"{}".to_vec()),
+            log: Vec::new(),
+        };
+        let complete = judged.with_profile(profiled, encoding).await;
+        let output = complete.unwrap().pack(encoding).await.unwrap();
+        let profile = output.report.profile.unwrap();
+        assert_eq!(profile.error.as_deref(), Some("The page did not respond."));
+        let bundle = Bundle::unpack(&output.bundle.unwrap()).unwrap();
+        assert_eq!(bundle.profile_trace.as_deref(), Some(&b"{}"[..]));
+        let again = judge(bundle, conditions).await.unwrap();
+        assert_eq!(again.report.profile.unwrap(), profile);
+    }
+
+    #[tokio::test]
+    async fn an_unreadable_trace_of_a_profiler_is_a_reason_in_the_records() {
+        let (trace, records) = profile(b"no trace".to_vec()).await.unwrap();
+        assert_eq!(trace, b"no trace");
+        let error = records.error.unwrap();
+        assert!(
+            error.starts_with("The trace of the profiler is unreadable: "),
+            "{error}"
+        );
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 mod encodings;
 mod finder;
+mod records;
 mod secrets;
 
 use std::fmt;

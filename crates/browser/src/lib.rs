@@ -4,8 +4,9 @@
 //! [`Pool`] has some started in advance. [`visit()`] uses one browser once: it emulates a device,
 //! records, navigates, waits until network and CPU are idle, gathers artifacts, and ends the
 //! browser with all its processes and files. [`interact`] makes inputs on the controls of a page in
-//! another browser, and [`measure_flow`] performs and measures steps in one. [`sweep`] removes what
-//! a killed process left behind, at the next start.
+//! another browser, [`measure_flow`] performs and measures steps in one, and [`profile`] loads a
+//! page once more with a sampling profiler. [`sweep`] removes what a killed process left behind, at
+//! the next start.
 
 mod cpu_emulation;
 mod emulate;
@@ -36,6 +37,6 @@ pub use plan::{Gathering, NetworkPath, VisitPlan};
 pub use plumbline_clock::CorePace;
 pub use pool::{Pool, PoolCounts};
 pub use steps::measure_flow;
-pub use visit::{VisitEvent, sign_in, visit};
+pub use visit::{Analysis, ProfiledLoad, VisitEvent, profile, sign_in, visit};
 
 pub use plumbline_bundle::Phase;

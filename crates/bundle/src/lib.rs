@@ -20,6 +20,7 @@ pub mod gzip_json;
 mod interactions;
 mod pack_error;
 mod packed;
+mod profile;
 mod steps;
 pub mod versioned_json;
 
@@ -38,6 +39,9 @@ pub use interactions::{
 };
 pub use pack_error::PackError;
 pub use packed::{BundleParts, Encoding};
+pub use profile::{
+    CodePlace, FunctionTime, OriginalPlace, ProfileRecords, ProfiledReflow, ProfiledTask,
+};
 pub use steps::{StepRecord, StepRecords};
 
 /// Format that this version writes. Readers accept every older one.
@@ -73,6 +77,14 @@ pub struct Bundle {
     /// The packed recording of the visit's traffic, if it was recorded. Gzipped JSON has none.
     #[serde(skip)]
     pub recording: Option<Vec<u8>>,
+    /// The trace of a further load with a sampling profiler, in the form of `trace`, if there was
+    /// one.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "optional_text"
+    )]
+    pub profile_trace: Option<Vec<u8>>,
 }
 
 /// The response with the page's main document.
@@ -151,5 +163,22 @@ mod text {
         String::deserialize(from)
             .map(String::into_bytes)
             .map_err(D::Error::custom)
+    }
+}
+
+/// Serializes a trace like [`text`], if there is one.
+mod optional_text {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(bytes: &Option<Vec<u8>>, to: S) -> Result<S::Ok, S::Error> {
+        match bytes {
+            Some(bytes) => super::text::serialize(bytes, to),
+            None => to.serialize_none(),
+        }
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<u8>>, D::Error> {
+        let text = Option::<String>::deserialize(from)?;
+        Ok(text.map(String::into_bytes))
     }
 }

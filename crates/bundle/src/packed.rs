@@ -22,6 +22,7 @@ const TRACE: &str = "trace";
 const LOG: &str = "log";
 const SCREENSHOT: &str = "screenshot";
 const RECORDING: &str = "recording";
+const PROFILE_TRACE: &str = "profile-trace";
 /// The prefix of artifacts, before their names.
 const ARTIFACT: &str = "artifact/";
 
@@ -44,6 +45,7 @@ pub struct BundleParts {
     /// The names of artifacts; `None` means all.
     pub artifacts: Option<&'static [&'static str]>,
     pub recording: bool,
+    pub profile_trace: bool,
 }
 
 impl BundleParts {
@@ -53,11 +55,13 @@ impl BundleParts {
         screenshot: true,
         artifacts: None,
         recording: true,
+        profile_trace: true,
     };
 
     /// All that reports are made from.
     pub const EVIDENCE: Self = Self {
         recording: false,
+        profile_trace: false,
         ..Self::ALL
     };
 
@@ -68,6 +72,14 @@ impl BundleParts {
         screenshot: false,
         artifacts: Some(&[]),
         recording: true,
+        profile_trace: false,
+    };
+
+    /// The trace of the load with a profiler.
+    pub const PROFILE_TRACE: Self = Self {
+        recording: false,
+        profile_trace: true,
+        ..Self::RECORDING
     };
 
     /// Returns whether the member of a packed bundle belongs to these parts.
@@ -78,6 +90,7 @@ impl BundleParts {
             LOG => self.log,
             SCREENSHOT => self.screenshot,
             RECORDING => self.recording,
+            PROFILE_TRACE => self.profile_trace,
             _ => member
                 .strip_prefix(ARTIFACT)
                 .is_some_and(|name| self.artifacts.is_none_or(|names| names.contains(&name))),
@@ -123,6 +136,9 @@ impl Bundle {
         }
         if let Some(recording) = &self.recording {
             container.add(RECORDING, recording)?;
+        }
+        if let Some(trace) = &self.profile_trace {
+            container.add(PROFILE_TRACE, trace)?;
         }
         for (name, artifact) in &self.artifacts {
             container.add_json(&format!("{ARTIFACT}{name}"), artifact)?;
@@ -188,6 +204,7 @@ impl Bundle {
             warnings: meta.warnings,
             timings: meta.timings,
             recording: read(RECORDING)?,
+            profile_trace: read(PROFILE_TRACE)?,
         })
     }
 }

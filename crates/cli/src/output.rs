@@ -68,6 +68,11 @@ impl Outputs {
         matches!(self.destination, Destination::StandardOutput) && !self.formats.is_empty()
     }
 
+    /// Whether a format was requested.
+    pub fn contain(&self, format: Format) -> bool {
+        self.formats.contains(&format)
+    }
+
     /// Whether no format was requested.
     pub fn is_empty(&self) -> bool {
         self.formats.is_empty()
@@ -86,7 +91,7 @@ impl Outputs {
         let source = &ExportSource { junit, ..*source };
         let mut html_file = None;
         for format in &self.formats {
-            if format.needs_evidence() && source.bundle.is_none() {
+            if !has_evidence(*format, source) {
                 // A page that was never reached has no evidence; the report contains the reason.
                 eprintln!(
                     "plumbline: {} was not written: the audit has no evidence",
@@ -112,6 +117,15 @@ impl Outputs {
             }
         }
         Ok(html_file)
+    }
+}
+
+/// Returns whether the evidence that a format cannot be made without is there.
+fn has_evidence(format: Format, source: &ExportSource) -> bool {
+    match (format, source.bundle) {
+        (Format::Profile, bundle) => bundle.is_some_and(|bundle| bundle.profile_trace.is_some()),
+        (format, None) => !format.needs_evidence(),
+        (_, Some(_)) => true,
     }
 }
 

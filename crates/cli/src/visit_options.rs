@@ -99,14 +99,16 @@ pub fn resolve(
     replace_secrets(&options, |variable| std::env::var(variable).ok())
 }
 
-/// Returns an error if steps shall be measured where that is not possible.
+/// Returns an error if something shall be measured after the visits where that is not possible.
 pub fn refuse_flow(options: &VisitOptions, what: &str) -> Result<(), Exit> {
-    if options.flow.is_empty() {
-        Ok(())
+    let message = if !options.flow.is_empty() {
+        format!("flow: no steps are measured in a {what}; use `plumbline audit`")
+    } else if options.profile {
+        format!("profile: no functions are profiled in a {what}; use `plumbline audit`")
     } else {
-        let message = format!("flow: no steps are measured in a {what}; use `plumbline audit`");
-        Err(Exit::usage(message))
-    }
+        return Ok(());
+    };
+    Err(Exit::usage(message))
 }
 
 /// Returns the options with the values of environment variables in place of the placeholders of

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
-use plumbline_bundle::{Bundle, Failure, FailureCode, FlowRecords, InteractionRecords};
+use plumbline_bundle::{
+    Bundle, Failure, FailureCode, FlowRecords, InteractionRecords, ProfileRecords,
+};
 use plumbline_model::category::CategoryId;
 use plumbline_model::interval::intervals;
 use plumbline_model::media::ReportMedia;
@@ -58,6 +60,7 @@ fn report(facts: &Facts, conditions: Conditions) -> Report {
             records.take_screenshots();
             Box::new(records)
         }),
+        profile: ProfileRecords::stored_in(bundle).map(Box::new),
         ..Report::unmeasured(&bundle.requested_url, conditions)
     };
     let mode = report.conditions.device.mode;

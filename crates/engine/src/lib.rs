@@ -15,8 +15,10 @@ mod evaluate;
 pub mod facts;
 pub mod media;
 pub mod metrics;
+mod profile;
 pub mod registry;
 mod replay;
 pub mod scoring;
 
 pub use evaluate::{evaluate, evaluate_with_media};
+pub use profile::profile;

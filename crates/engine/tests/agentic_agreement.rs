@@ -26,6 +26,7 @@ impl Case {
         let gathered = |(name, raw)| (name, Artifact::Gathered(raw));
         Bundle {
             recording: None,
+            profile_trace: None,
             format: FORMAT,
             requested_url: "https://example.test/".to_owned(),
             final_url: "https://example.test/".to_owned(),

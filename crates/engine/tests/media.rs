@@ -29,6 +29,7 @@ fn bundles() -> Vec<(String, Bundle)> {
         let log = unpacked(&data.join(format!("{name}.log.json.gz")));
         let bundle = Bundle {
             recording: None,
+            profile_trace: None,
             format: FORMAT,
             requested_url: "http://127.0.0.1/".to_owned(),
             final_url: "http://127.0.0.1/".to_owned(),

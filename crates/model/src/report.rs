@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use plumbline_bundle::{
     Artifact, BrowserIdentity, Bundle, Failure, FlowRecords, MainDocument, PhaseTiming,
+    ProfileRecords,
 };
 use plumbline_catalog::Mode;
 use serde::{Deserialize, Serialize};
@@ -64,6 +65,10 @@ pub struct Report {
     /// requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<Box<FlowRecords>>,
+    /// The functions that a further load with a profiler spent its time in; `None` if it was not
+    /// requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Box<ProfileRecords>>,
     /// The comparison with a second page; `None` if the audit is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparison: Option<Box<ComparedPages>>,
@@ -103,6 +108,7 @@ impl Report {
             field_data_reason: None,
             responsiveness: None,
             flow: None,
+            profile: None,
             comparison: None,
         }
     }

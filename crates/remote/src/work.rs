@@ -190,6 +190,7 @@ impl Work for RemoteWork {
             masks_secrets: true,
             keeps_sessions: true,
             measures_flows: true,
+            profiles: true,
             compares: true,
             replays: true,
         };
@@ -223,6 +224,7 @@ impl Work for RemoteWork {
             masks_secrets: true,
             keeps_sessions: true,
             measures_flows: true,
+            profiles: true,
             compares: true,
             replays: true,
         };

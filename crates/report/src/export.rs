@@ -41,6 +41,8 @@ pub enum Format {
     Trace,
     /// A standalone HTML page.
     Html,
+    /// Chromium's trace of the load with a profiler.
+    Profile,
 }
 
 /// A stored audit that an export is made from.
@@ -59,6 +61,8 @@ pub struct StoredAudit<'a> {
 pub enum ExportError {
     #[error("{0} requires the evidence of the audit, which is no longer stored")]
     NoEvidence(&'static str),
+    #[error("the page was not profiled: start the audit with a profile")]
+    NoProfile,
     #[error("the evidence cannot be read: {0}")]
     Unreadable(#[from] PackError),
     #[error("invalid JSON: {0}")]
@@ -79,7 +83,7 @@ struct DatedReport<'a> {
 
 impl Format {
     /// All formats.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Json,
         Self::Lighthouse,
         Self::Har,
@@ -87,6 +91,7 @@ impl Format {
         Self::Junit,
         Self::Trace,
         Self::Html,
+        Self::Profile,
     ];
 
     /// Returns the format with this name.
@@ -109,6 +114,7 @@ impl Format {
             Self::Junit => "Checks as tests (JUnit XML)",
             Self::Trace => "Trace for DevTools (JSON)",
             Self::Html => "Offline page (HTML)",
+            Self::Profile => "Profile for DevTools (JSON)",
         }
     }
 
@@ -124,7 +130,7 @@ impl Format {
 
     /// Whether the format cannot be made without the bundle.
     pub fn needs_evidence(self) -> bool {
-        matches!(self, Self::Har | Self::Trace)
+        matches!(self, Self::Har | Self::Trace | Self::Profile)
     }
 
     /// Whether the format contains more if there is a bundle.
@@ -151,6 +157,10 @@ impl Format {
                 artifacts: Some(trace_file::ARTIFACTS),
                 ..without_pictures
             },
+            Self::Profile => BundleParts {
+                artifacts: Some(trace_file::ARTIFACTS),
+                ..BundleParts::PROFILE_TRACE
+            },
             _ => BundleParts::EVIDENCE,
         }
     }
@@ -165,6 +175,7 @@ impl Format {
             Self::Junit => ("junit", "junit.xml", "application/xml"),
             Self::Trace => ("trace", "trace.json", "application/json"),
             Self::Html => ("html", "html", "text/html; charset=utf-8"),
+            Self::Profile => ("profile", "profile.json", "application/json"),
         }
     }
 
@@ -201,7 +212,15 @@ impl Format {
             Self::Har => serde_json::to_vec(&har::archive(evidence()?))?,
             Self::Csv => csv::render(source).into_bytes(),
             Self::Junit => junit::render(source).into_bytes(),
-            Self::Trace => trace_file::render(evidence()?)?,
+            Self::Trace => {
+                let bundle = evidence()?;
+                trace_file::render(bundle, &bundle.trace)?
+            }
+            Self::Profile => {
+                let bundle = evidence()?;
+                let trace = bundle.profile_trace.as_deref();
+                trace_file::render(bundle, trace.ok_or(ExportError::NoProfile)?)?
+            }
             Self::Html => {
                 html::standalone(source.report, source.media, Some(source.made_at_ms))?.into_bytes()
             }

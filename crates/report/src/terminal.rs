@@ -1,5 +1,7 @@
 //! Renders a report as text for a terminal.
 
+mod profile;
+
 use std::fmt::Write;
 
 use anstyle::{AnsiColor, Style};
@@ -132,6 +134,7 @@ fn write_report(out: &mut String, report: &Report, colors: Colors) -> std::fmt::
     }
     write_responsiveness(out, report, colors)?;
     write_flow(out, report, colors)?;
+    profile::write(out, report)?;
     write_field(out, report)?;
     write_fixes(out, report, colors)?;
     let notes: Vec<String> = notes(report).collect();

@@ -104,6 +104,7 @@ pub(crate) fn agentic_browsing() -> CategoryResult {
 pub(crate) fn bundle_with_log(log: &str) -> Bundle {
     Bundle {
         recording: None,
+        profile_trace: Some(br#"{"traceEvents":[]}"#.to_vec()),
         format: FORMAT,
         requested_url: "https://example.com/".to_owned(),
         final_url: "https://example.com/".to_owned(),

@@ -35,9 +35,9 @@ const THREAD_METADATA: [&str; 4] = [
 pub(crate) const ARTIFACTS: &[&str] = &[CONDITIONS, PAGE_ARTIFACT];
 const PAGE_ARTIFACT: &str = "page";
 
-/// Renders the trace of a bundle.
-pub(crate) fn render(bundle: &Bundle) -> Result<Vec<u8>, serde_json::Error> {
-    let mut trace: StoredTrace = serde_json::from_slice(&bundle.trace)?;
+/// Renders the trace of a bundle: that of its visit, or that of the load with a profiler.
+pub(crate) fn render(bundle: &Bundle, trace: &[u8]) -> Result<Vec<u8>, serde_json::Error> {
+    let mut trace: StoredTrace = serde_json::from_slice(trace)?;
     // Gathered traces do not contain such events; bundles from other sources may.
     trace.events.retain(|event| !names_host(event.get()));
     serde_json::to_vec(&TraceFile {
@@ -92,7 +92,7 @@ mod tests {
             {"name":"num_cpus","ph":"M","args":{"number":2}},
             {"args":{"ph":"M"},"name":"RunTask","ph":"X","ts":12345678901234.5}]}"#
             .to_vec();
-        let text = String::from_utf8(render(&bundle).unwrap()).unwrap();
+        let text = String::from_utf8(render(&bundle, &bundle.trace).unwrap()).unwrap();
         assert!(
             text.contains("thread_name") && text.contains("12345678901234.5"),
             "{text}"
@@ -107,6 +107,6 @@ mod tests {
     fn an_invalid_trace_is_an_error() {
         let mut bundle = bundle_with_log("[]");
         bundle.trace = b"nothing".to_vec();
-        assert!(render(&bundle).is_err());
+        assert!(render(&bundle, &bundle.trace).is_err());
     }
 }

@@ -4,6 +4,7 @@
 
 use plumbline_bundle::{
     BrowserIdentity, Failure, FailureCode, FlowRecords, InteractionRecords, MainDocument,
+    ProfileRecords,
 };
 use plumbline_catalog::{FormFactor, Mode};
 use plumbline_model::check::{Cell, Details, Findings, Row, SourceLocation, Unit};
@@ -111,6 +112,27 @@ fn flow(text: &str) -> FlowRecords {
     serde_json::from_value(json!({ "steps": [measured, failed], "error": text })).unwrap()
 }
 
+/// A profile with a function, a long task and a forced reflow.
+fn profile(text: &str) -> ProfileRecords {
+    let place = |line: u32| {
+        json!({
+            "function": text, "url": text, "line": 0, "column": 58,
+            "original": { "function": text, "source": text, "line": line, "column": 4 },
+        })
+    };
+    let time = json!({
+        "function": place(2), "selfMs": 201.0, "totalMs": 210.0, "hottest": place(6),
+    });
+    let task = json!({
+        "startMs": 350.0, "durationMs": 212.0, "functions": [time], "path": [time, time],
+    });
+    let records = json!({
+        "tasks": [task], "taskCount": 3, "functions": [time], "scriptMs": 402.0, "endMs": 900.0,
+        "reflows": [{ "place": place(22), "count": 38, "totalMs": 148.0 }], "error": text,
+    });
+    serde_json::from_value(records).unwrap()
+}
+
 /// A measured report in which every text from the audited page is `text`.
 fn report(text: &str) -> Report {
     let failure = Failure::new(FailureCode::NoPaint, text);
@@ -158,6 +180,7 @@ fn report(text: &str) -> Report {
         field_data: Some(field_data(text)),
         responsiveness: Some(Box::new(interactions(text).into())),
         flow: Some(Box::new(flow(text))),
+        profile: Some(Box::new(profile(text))),
         categories: serde_json::from_value(categories).unwrap(),
         warnings: vec![text.to_owned()],
         document: Some(MainDocument {
@@ -550,4 +573,31 @@ fn responsiveness_is_shown_with_the_parts_of_each_interaction_and_without_a_weig
         ..report
     };
     assert!(!self::page(&without, None).contains("responsiveness"));
+}
+
+#[test]
+fn a_profile_is_shown_with_functions_lines_and_times_of_another_load() {
+    let report = report("something");
+    let page = page(&report, None);
+    let section = page.split(r#"id="functions""#).nth(1).unwrap();
+    let section = section.split("</section>").next().unwrap();
+    for part in [
+        "Scripts ran for 402\u{a0}ms on the main thread in a further load with a profiler.",
+        "have no part in any score",
+        "<code>something</code>",
+        "something:3 <span class=\"muted small\">mostly in line 7</span>",
+        "<h3>Long tasks (3, the longest 1 are shown)</h3>",
+        "<span class=\"path\">something › something</span>",
+        "something:23",
+        "38\u{a0}times",
+        "148\u{a0}ms",
+        "The profile is not complete. something",
+    ] {
+        assert!(section.contains(part), "{part} in {section}");
+    }
+    let without = Report {
+        profile: None,
+        ..report
+    };
+    assert!(!self::page(&without, None).contains(r#"id="functions""#));
 }

@@ -64,6 +64,9 @@ pub struct VisitOptions {
         skip_serializing_if = "Steps::is_empty"
     )]
     pub flow: Steps,
+    /// True if the page is loaded once more with a profiler, after all visits.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub profile: bool,
     /// The URL of a second page that the page is compared with. The runs of the audit are then
     /// pairs of visits, of which there may be fewer.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -121,6 +121,9 @@ pub struct LeaseRequest {
     /// True if the agent measures the steps of a flow. Others get no such audits.
     #[serde(default)]
     pub measures_flows: bool,
+    /// True if the agent profiles pages. Others get no such audits.
+    #[serde(default)]
+    pub profiles: bool,
     /// True if the agent compares pages. Others get no such audits.
     #[serde(default)]
     pub compares: bool,
@@ -275,7 +278,7 @@ mod tests {
         assert!(!parsed.confirms && !parsed.leaving);
         assert!(!parsed.seeds_state && !parsed.runs_steps && !parsed.warms_cache);
         assert!(!parsed.masks_secrets && !parsed.keeps_sessions && !parsed.compares);
-        assert!(!parsed.replays);
+        assert!(!parsed.replays && !parsed.measures_flows && !parsed.profiles);
     }
 
     #[test]

@@ -55,6 +55,7 @@ pub(crate) const CODES: &[(u16, &[&str])] = &[
             "INVALID_SESSION",
             "UNKNOWN_SESSION",
             "INVALID_INTERACTIONS",
+            "INVALID_PROFILE",
             "INVALID_CHANGES",
             "INVALID_BATCH",
         ],
@@ -178,6 +179,8 @@ pub(crate) enum Failure {
     SecretsUnavailable(String),
     #[error("Invalid Interactions")]
     InvalidInteractions(InvalidValue),
+    #[error("Invalid Profile")]
+    InvalidProfile(InvalidValue),
     #[error("Invalid Changes")]
     InvalidChanges(InvalidValue),
     /// The batch has no audits, or more than are allowed.
@@ -270,6 +273,7 @@ impl Failure {
             | Self::InvalidSession(value)
             | Self::UnknownSession(value)
             | Self::InvalidInteractions(value)
+            | Self::InvalidProfile(value)
             | Self::InvalidChanges(value)
             | Self::InvalidBatch(value) => Some(value),
             _ => None,
@@ -324,6 +328,7 @@ impl Failure {
             Self::UnknownSession(_) => "UNKNOWN_SESSION",
             Self::SecretsUnavailable(_) => "SECRETS_UNAVAILABLE",
             Self::InvalidInteractions(_) => "INVALID_INTERACTIONS",
+            Self::InvalidProfile(_) => "INVALID_PROFILE",
             Self::InvalidChanges(_) => "INVALID_CHANGES",
             Self::InvalidBatch(_) => "INVALID_BATCH",
             Self::InvalidParameter(_) => "INVALID_PARAMETER",
@@ -376,6 +381,7 @@ impl Failure {
             | Self::InvalidSession(_)
             | Self::UnknownSession(_)
             | Self::InvalidInteractions(_)
+            | Self::InvalidProfile(_)
             | Self::InvalidChanges(_)
             | Self::InvalidBatch(_) => StatusCode::NOT_ACCEPTABLE,
             Self::InvalidParameter(_)

@@ -20,5 +20,8 @@ mod tokens;
 pub use legacy::{LegacyCode, LegacySignal, legacy_code};
 pub use quoted::split_outside_quotes;
 pub use served_html::ServedContent;
-pub use source_map::{Module, Modules, SourceMap, SourceMapError};
+pub use source_map::{
+    Module, Modules, OriginalPosition, ScriptFunction, ScriptPosition, SourceMap, SourceMapError,
+    original_positions,
+};
 pub use tokens::{script_token_units, sheet_token_units};

@@ -2,6 +2,8 @@
 //! rules are those of Lighthouse 13.5 (trace engine, handlers/ScriptsHandler;
 //! core/computed/unused-javascript-summary.js).
 
+mod original;
+
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
@@ -13,6 +15,8 @@ use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
+
+pub use original::{OriginalPosition, ScriptFunction, ScriptPosition, original_positions};
 
 #[derive(Debug, thiserror::Error)]
 pub enum SourceMapError {
@@ -121,12 +125,7 @@ fn bounded_or_none<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 
 impl SourceMap {
     pub fn parse(text: &str) -> Result<Self, SourceMapError> {
-        // Skips a prefix that keeps the map from being run as a script (ECMA-426, 10.2).
-        let json = match text.strip_prefix(")]}") {
-            Some(guarded) => guarded.split_once('\n').map_or("", |(_, rest)| rest),
-            None => text,
-        };
-        let map: Json = serde_json::from_str(json.trim_start_matches('\u{feff}'))?;
+        let map: Json = serde_json::from_str(without_guard(text))?;
         let root = map.source_root.unwrap_or_default();
         let contents = map.sources_content.unwrap_or_default();
         let has_text = |at: usize| {
@@ -215,6 +214,15 @@ impl SourceMap {
         result.modules.retain(|module| module.length > 0);
         Ok(result)
     }
+}
+
+/// Returns a map without a prefix that keeps it from being run as a script (ECMA-426, 10.2).
+fn without_guard(text: &str) -> &str {
+    let json = match text.strip_prefix(")]}") {
+        Some(guarded) => guarded.split_once('\n').map_or("", |(_, rest)| rest),
+        None => text,
+    };
+    json.trim_start_matches('\u{feff}')
 }
 
 /// Returns the length of a mapping up to the next one, or over the end of its line.

@@ -20,6 +20,7 @@ use crate::input;
 use crate::interactions::{Interaction, InteractionEvents};
 use crate::navigation::{Navigation, NavigationEvents};
 use crate::paints::{Milestone, Paints};
+use crate::profiles::{PROFILE, Profile, ProfileEvents};
 use crate::reflows::{ForcedReflow, ReflowEvents};
 use crate::resources::{ResourceEvents, Resources};
 use crate::screenshots::{FrameTimes, TracedScreenshot, distinct_from};
@@ -57,6 +58,8 @@ pub struct Trace {
     /// All work of the page's main threads in order of the start, outer before inner.
     pub work: Vec<WorkSpan>,
     pub reflows: Vec<ForcedReflow>,
+    /// Sampling profiles of the page's main threads, if the trace was recorded with a profiler.
+    pub profiles: Vec<Profile>,
     pub documents: Documents,
     pub culprits: Culprits,
     pub animations: Vec<Animation>,
@@ -106,6 +109,7 @@ struct Collected<'a> {
     resources: ResourceEvents,
     work: WorkEvents<'a>,
     reflows: ReflowEvents<'a>,
+    profiles: ProfileEvents,
     documents: Documents,
     culprits: Culprits,
     animations: AnimationEvents,
@@ -131,6 +135,8 @@ impl<'a> Collected<'a> {
                 self.frame_times.screenshot(screenshot.ts_us);
                 self.screenshots.push(screenshot);
             }
+        } else if event.name.starts_with(PROFILE) {
+            self.profiles.record(event);
         } else if event.name == DRAW_FRAME {
             self.frame_times.draw(event.ts_us);
         } else if event.is_key() {
@@ -175,6 +181,7 @@ impl<'a> Collected<'a> {
             exchanges,
             resources,
             documents: self.documents.of_page(&frames, threads),
+            profiles: self.profiles.of_threads(threads),
             culprits: self.culprits.of_page(threads),
             animations: self.animations.of_threads(threads),
             user_timings: self.user_timings.of_processes(threads),

@@ -156,7 +156,7 @@ struct Call<'a> {
 /// A script id, which is a number in some events and text in others.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum ScriptId {
+pub(crate) enum ScriptId {
     Number(i64),
     Text(String),
 }
@@ -168,7 +168,7 @@ impl Default for ScriptId {
 }
 
 impl ScriptId {
-    fn text(self) -> String {
+    pub(crate) fn text(self) -> String {
         match self {
             Self::Number(number) => number.to_string(),
             Self::Text(text) => text,

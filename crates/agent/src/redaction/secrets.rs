@@ -2,10 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use plumbline_bundle::{Artifact, Bundle, Failure, FlowRecords, InteractionRecords, StepRecord};
+use plumbline_bundle::{Artifact, Bundle, Failure, StepRecord};
 use plumbline_seam::{REDACTED, SavedState, VisitOptions, VisitState};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::task::spawn_blocking;
@@ -26,7 +24,7 @@ const MIN_SESSION_BYTES: usize = 16;
 #[derive(Clone)]
 pub(crate) struct Secrets {
     texts: BTreeSet<String>,
-    finder: Finder,
+    pub(super) finder: Finder,
     /// Names of headers, in lower case, whose values are secrets.
     headers: HashSet<String>,
 }
@@ -113,36 +111,6 @@ impl Secrets {
         self.texts.iter().cloned().collect()
     }
 
-    /// Removes the secrets from the names and scripts of interactions.
-    pub(crate) fn redact_interactions(&self, records: InteractionRecords) -> InteractionRecords {
-        let redacted = self.redact_records(records);
-        redacted.unwrap_or_else(|| {
-            InteractionRecords::failed("The interactions contain values of the state.")
-        })
-    }
-
-    /// Removes the secrets from the texts of measured steps. Screenshots show what the page shows.
-    pub(crate) fn redact_flow(&self, mut records: FlowRecords) -> FlowRecords {
-        let screenshots = records.take_screenshots();
-        let redacted = self.redact_records(records);
-        let mut records = redacted
-            .unwrap_or_else(|| FlowRecords::failed("The steps contain values of the state."));
-        for (step, screenshot) in records.steps.iter_mut().zip(screenshots) {
-            step.screenshot = screenshot;
-        }
-        records
-    }
-
-    /// Removes the secrets from records; `None` if a secret is a word of the format itself, which
-    /// makes them unreadable.
-    fn redact_records<T: Serialize + DeserializeOwned>(&self, records: T) -> Option<T> {
-        let text = serde_json::to_vec(&records).ok()?;
-        match self.finder.redact_json(&text) {
-            None => Some(records),
-            Some(redacted) => serde_json::from_slice(&redacted).ok(),
-        }
-    }
-
     /// Removes the secrets from all evidence, on a blocking thread. The requested URL stays as the
     /// client sent it.
     pub(crate) async fn redact_bundle(&self, bundle: Bundle) -> Result<Bundle, AuditFault> {
@@ -153,14 +121,7 @@ impl Secrets {
     }
 
     fn redact_evidence(&self, bundle: Bundle) -> Result<Bundle, AuditFault> {
-        let (log, sessions) = self.redact_headers(&bundle.log)?;
-        // A server may replace a session during the visit, and a page may show the new one.
-        let texts: BTreeSet<String> = self.texts.union(&sessions).cloned().collect();
-        let all = Self {
-            finder: Finder::of(&texts).map_err(AuditFault::of)?,
-            texts,
-            headers: HashSet::new(),
-        };
+        let (log, all) = self.with_sessions_of(&bundle.log)?;
         let artifacts = bundle.artifacts.into_iter().map(|(name, artifact)| {
             let artifact = match artifact {
                 Artifact::Missing(reason) => Artifact::Missing(all.redact(&reason)),
@@ -186,6 +147,20 @@ impl Secrets {
                 .collect(),
             ..bundle
         })
+    }
+
+    /// Returns a log without the values of cookies and of secret headers, and the secrets with the
+    /// sessions in it: a server may replace a session during a visit, and a page may show the new
+    /// one.
+    pub(super) fn with_sessions_of(&self, log: &[u8]) -> Result<(Vec<u8>, Self), AuditFault> {
+        let (log, sessions) = self.redact_headers(log)?;
+        let texts: BTreeSet<String> = self.texts.union(&sessions).cloned().collect();
+        let all = Self {
+            finder: Finder::of(&texts).map_err(AuditFault::of)?,
+            texts,
+            headers: HashSet::new(),
+        };
+        Ok((log, all))
     }
 
     /// Removes the values of cookies and of secret headers from the protocol log, however short
@@ -297,12 +272,12 @@ fn redact_set_cookie(text: &str, cookies: &mut Cookies) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use serde_json::json;
 
     use super::*;
 
-    fn secrets() -> Secrets {
+    pub(in crate::redaction) fn secrets() -> Secrets {
         let options = json!({ "state": {
             "cookies": [{ "name": "session", "value": "12345678" }, { "name": "flag", "value": "1" }],
             "headers": [{ "name": "X-Token", "value": "no" }],
@@ -313,38 +288,6 @@ mod tests {
            "secrets": ["stored-secret"] });
         let secrets = Secrets::of(&serde_json::from_value(options).unwrap(), None).unwrap();
         secrets.unwrap()
-    }
-
-    #[test]
-    fn secrets_are_removed_from_measured_steps_and_their_screenshots_stay() {
-        let records = |url: &str| -> FlowRecords {
-            serde_json::from_value(json!({ "steps": [{
-                "title": "press Enter", "kind": "navigation", "url": url, "settledMs": 1.0,
-                "requests": 1, "transferBytes": 2, "longTasks": 0, "tbtMs": 0.0, "cls": 0.0,
-                "screenshot": {
-                    "mime_type": "image/jpeg", "width_px": 1, "height_px": 1, "data": "searched-for",
-                },
-            }] }))
-            .unwrap()
-        };
-        let redacted = secrets().redact_flow(records("http://a.example/?q=searched-for"));
-        assert_eq!(redacted, records("http://a.example/?q=[redacted]"));
-    }
-
-    #[test]
-    fn secrets_are_removed_from_interactions() {
-        let records = |name: &str| -> InteractionRecords {
-            let control = json!({
-                "kind": "menu", "name": name, "selector": "#m", "snippet": "<button>",
-            });
-            serde_json::from_value(json!({ "controls": 1, "interactions": [control] })).unwrap()
-        };
-        let redacted = secrets().redact_interactions(records("Hello 12345678"));
-        assert_eq!(redacted, records("Hello [redacted]"));
-        assert_eq!(
-            secrets().redact_interactions(records("Hello")),
-            records("Hello")
-        );
     }
 
     #[test]

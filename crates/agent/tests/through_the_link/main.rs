@@ -5,6 +5,7 @@ mod after_measuring;
 mod all_traffic;
 mod guarded;
 mod isolated;
+mod profiled;
 mod recorded;
 mod rig;
 mod secure_site;

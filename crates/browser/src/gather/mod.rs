@@ -10,6 +10,7 @@ mod llms_txt;
 mod main_document;
 mod manifest;
 mod network_resource;
+pub(crate) mod original_places;
 mod robots_txt;
 pub(crate) mod screenshot;
 mod scripted;

@@ -176,7 +176,7 @@ impl Legacy {
 }
 
 impl ParsedScript {
-    fn is_inline(&self) -> bool {
+    pub(super) fn is_inline(&self) -> bool {
         self.start_line != 0 || self.start_column != 0
     }
 }

@@ -73,8 +73,15 @@ impl Maps {
         }
     }
 
+    /// Returns the URL of a script's map.
+    pub(super) fn url_of(&self, script: &ParsedScript) -> Result<Url, String> {
+        let base = Url::parse(&script.embedder_name).or_else(|_| Url::parse(&self.page_url));
+        let url = base.and_then(|base| base.join(&script.source_map_url));
+        url.map_err(|error| format!("its URL cannot be resolved: {error}"))
+    }
+
     /// Fetches a URL as text, with the permit to hold the text until it has been parsed.
-    async fn text(&self, url: &Url) -> Result<(String, SemaphorePermit<'_>), String> {
+    pub(super) async fn text(&self, url: &Url) -> Result<(String, SemaphorePermit<'_>), String> {
         let remaining = self.deadline.saturating_duration_since(Instant::now());
         let permit = tokio::time::timeout(remaining, self.loads.acquire()).await;
         let Ok(Ok(_load_permit)) = permit else {
@@ -120,13 +127,9 @@ pub(super) async fn read_map(
     text: Text,
     coverage: ScriptCoverage,
 ) -> (Text, Option<SourceMap>) {
-    let base = Url::parse(&script.embedder_name).or_else(|_| Url::parse(&maps.page_url));
-    let url = match base.and_then(|base| base.join(&script.source_map_url)) {
+    let url = match maps.url_of(script) {
         Ok(url) => url,
-        Err(error) => {
-            let error = format!("its URL cannot be resolved: {error}");
-            return (text, Some(SourceMap::failed(None, error)));
-        }
+        Err(error) => return (text, Some(SourceMap::failed(None, error))),
     };
     let shown_url = (url.scheme() != "data").then(|| url.to_string());
     if !is_useful(script) {

@@ -42,9 +42,11 @@ impl Log {
         Ok(())
     }
 
-    pub(crate) fn finish(mut self) -> Vec<u8> {
-        self.bytes.push(b']');
-        self.bytes
+    /// Returns the log and leaves nothing of it.
+    pub(crate) fn take(&mut self) -> Vec<u8> {
+        let mut bytes = std::mem::take(&mut self.bytes);
+        bytes.push(b']');
+        bytes
     }
 }
 
@@ -60,7 +62,7 @@ mod tests {
             let event = ProtocolEvent::for_test("Network.dataReceived", &json!({ "n": n }));
             log.add(&event, "page").unwrap();
         }
-        let text: Value = serde_json::from_slice(&log.finish()).unwrap();
+        let text: Value = serde_json::from_slice(&log.take()).unwrap();
         assert_eq!(text.as_array().unwrap().len(), 2);
         assert_eq!(
             text[1],
@@ -79,7 +81,7 @@ mod tests {
         let event = ProtocolEvent::for_test("Network.dataReceived", &json!({"n": "x".repeat(600)}));
         assert_eq!(log.add(&event, "page"), Ok(()));
         assert_eq!(log.add(&event, "page"), Err(LimitExceeded::Held));
-        let text: Value = serde_json::from_slice(&log.finish()).unwrap();
+        let text: Value = serde_json::from_slice(&log.take()).unwrap();
         assert_eq!(text.as_array().unwrap().len(), 1);
     }
 }

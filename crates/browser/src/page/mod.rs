@@ -38,10 +38,11 @@ pub(crate) use console::ConsoleEntry;
 pub(crate) use events::NavigateResponse;
 pub use failure::VisitError;
 pub(crate) use failure::{from_net_error, not_html, too_much_memory};
-pub(crate) use open::{Tab, open_target};
+pub(crate) use open::{Purpose, Tab, open_target};
 pub(crate) use round_trip::{CacheNotUsed, NotRestoredExplanation, NotRestoredFrame, RoundTrip};
 pub(crate) use scripts::{ParsedScript, Scripts};
 pub(crate) use style_sheets::{StyleSheetHeader, StyleSheets};
+pub(crate) use trace::TraceKind;
 pub(crate) use web_mcp::WebMcpTool;
 
 use crate::emulate::ProtocolCall;
@@ -243,8 +244,8 @@ impl Page<'_> {
     }
 
     /// Starts Chromium's trace.
-    pub(crate) async fn start_trace(&mut self) -> Result<(), CallError> {
-        self.call::<Value>("Tracing.start", trace::start_params())
+    pub(crate) async fn start_trace(&mut self, kind: TraceKind) -> Result<(), CallError> {
+        self.call::<Value>("Tracing.start", trace::start_params(kind))
             .await
             .map(drop)
     }

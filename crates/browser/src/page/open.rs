@@ -51,25 +51,17 @@ pub(crate) struct Tab(String);
 
 /// The purpose of a page.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Purpose {
+pub(crate) enum Purpose {
     /// The page is measured.
     Visit,
+    /// The page is loaded like one that is measured, and only trace and requests are recorded.
+    Profile,
     /// Steps are performed before the visit, or inputs are made after it: nothing is recorded, and
     /// any document is accepted.
     Steps,
 }
 
 impl<'b> Page<'b> {
-    /// Opens an empty page under the conditions of the plan and starts recording: in a new tab, or
-    /// in the one in which the steps were performed.
-    pub(crate) async fn open(
-        browser: &'b mut Browser,
-        plan: &VisitPlan,
-        tab: Option<Tab>,
-    ) -> Result<Page<'b>, VisitError> {
-        Self::open_for(browser, plan, Purpose::Visit, tab).await
-    }
-
     /// Opens an empty page for the steps before a visit, under the conditions of the plan.
     pub(crate) async fn open_for_steps(
         browser: &'b mut Browser,
@@ -99,7 +91,9 @@ impl<'b> Page<'b> {
         Ok(Tab(self.target))
     }
 
-    async fn open_for(
+    /// Opens an empty page under the conditions of the plan, and starts recording what its purpose
+    /// needs: in a new tab, or in the one in which the steps were performed.
+    pub(crate) async fn open_for(
         browser: &'b mut Browser,
         plan: &VisitPlan,
         purpose: Purpose,
@@ -164,7 +158,9 @@ impl<'b> Page<'b> {
             // A page's target and its main frame have the same id.
             main_frame: target.clone(),
             loading: match purpose {
-                Purpose::Visit => Loading::new(target.clone(), plan, browser.clock.now()),
+                Purpose::Visit | Purpose::Profile => {
+                    Loading::new(target.clone(), plan, browser.clock.now())
+                }
                 Purpose::Steps => Loading::of_steps(target.clone(), plan, browser.clock.now()),
             },
             clock: Arc::clone(&browser.clock),
@@ -180,7 +176,7 @@ impl<'b> Page<'b> {
             style_sheets: StyleSheets::default(),
             web_mcp: WebMcpTools::default(),
             frame_sessions: HashMap::new(),
-            is_recording: purpose == Purpose::Visit,
+            is_recording: purpose != Purpose::Steps,
             round_trip: None,
             coarse_screen: None,
         };

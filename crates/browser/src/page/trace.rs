@@ -9,7 +9,7 @@ use crate::protocol::{LimitExceeded, ProtocolEvent, Reservation};
 
 /// The categories that Lighthouse 13 records for a navigation, without script sources, which make a
 /// trace much larger and are not used here.
-const CATEGORIES: [&str; 14] = [
+const CATEGORIES: [&str; 13] = [
     "-*",
     "disabled-by-default-lighthouse",
     "loading",
@@ -22,9 +22,22 @@ const CATEGORIES: [&str; 14] = [
     "disabled-by-default-devtools.timeline",
     "disabled-by-default-devtools.timeline.frame",
     "disabled-by-default-devtools.timeline.stack",
-    "disabled-by-default-devtools.screenshot",
     "latencyInfo",
 ];
+
+/// The category of screenshots, which a load with a profiler does without.
+const SCREENSHOTS: &str = "disabled-by-default-devtools.screenshot";
+/// The category of V8's sampling profiler.
+const PROFILER: &str = "disabled-by-default-v8.cpu_profiler";
+
+/// The content of a trace besides [`CATEGORIES`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TraceKind {
+    /// A page is measured.
+    Visit,
+    /// The functions of a page are sampled, which slows it down.
+    Profile,
+}
 
 const BEGIN: &[u8] = br#"{"traceEvents":["#;
 const END: &[u8] = b"]}";
@@ -45,9 +58,13 @@ const MAX_BUFFER_USAGE: f64 = 0.2;
 const LARGE_BUFFER_USAGE: f64 = 0.05;
 
 /// Returns the parameters of `Tracing.start`.
-pub(super) fn start_params() -> Value {
+pub(super) fn start_params(kind: TraceKind) -> Value {
+    let other = match kind {
+        TraceKind::Visit => SCREENSHOTS,
+        TraceKind::Profile => PROFILER,
+    };
     json!({
-        "categories": CATEGORIES.join(","),
+        "categories": format!("{},{other}", CATEGORIES.join(",")),
         "transferMode": "ReportEvents",
         "bufferUsageReportingInterval": 1000,
     })
@@ -165,9 +182,11 @@ impl TraceRecording {
         }
     }
 
-    pub(crate) fn finish(mut self) -> Vec<u8> {
-        self.bytes.extend_from_slice(END);
-        self.bytes
+    /// Returns the trace and leaves nothing of it.
+    pub(crate) fn take(&mut self) -> Vec<u8> {
+        let mut bytes = std::mem::take(&mut self.bytes);
+        bytes.extend_from_slice(END);
+        bytes
     }
 }
 
@@ -217,7 +236,7 @@ mod tests {
         let complete = event(json!({"dataLossOccurred": false}));
         assert_eq!(trace.complete(&complete), Ok(()));
         assert!(trace.is_complete() && trace.has_begun());
-        let text: Value = serde_json::from_slice(&trace.finish()).unwrap();
+        let text: Value = serde_json::from_slice(&trace.take()).unwrap();
         let names: Vec<&str> = text["traceEvents"]
             .as_array()
             .unwrap()
@@ -251,6 +270,6 @@ mod tests {
         let part = event(json!({"value": [{"name": "x".repeat(60)}]}));
         assert_eq!(trace.collect(&part), Ok(()));
         assert_eq!(trace.collect(&part), Err(LimitExceeded::Held));
-        assert!(trace.finish().len() < 150);
+        assert!(trace.take().len() < 150);
     }
 }

@@ -1,6 +1,7 @@
 //! Performs one visit: from an unused browser to a bundle.
 
 pub(crate) mod expectation;
+mod profile;
 mod wait;
 
 use std::time::{Duration, Instant};
@@ -18,10 +19,11 @@ use crate::cpu_emulation::CpuEmulation;
 use crate::gather::{self, screenshot};
 use crate::launch::Browser;
 use crate::pacer::{self, Throttle};
-use crate::page::{self, NavigateResponse, Page, TRACE_DEADLINE, VisitError};
+use crate::page::{self, NavigateResponse, Page, Purpose, TRACE_DEADLINE, TraceKind, VisitError};
 use crate::plan::{Gathering, VisitPlan};
 use crate::protocol::{CallError, LimitExceeded};
 use crate::steps;
+pub use profile::{Analysis, ProfiledLoad, profile};
 use wait::LoadDeadline;
 pub(crate) use wait::time_since_long_task;
 
@@ -97,35 +99,11 @@ async fn perform(
     let mut timer = PhaseTimer::new(observer);
 
     timer.enter(Phase::Preparing);
-    let browser_group = browser.process_id();
-    if matches!(plan.throttle, Throttle::ByClock { .. }) && !browser.sees_clock() {
-        let reason = "the browser does not see its clock".to_owned();
-        return Err(VisitError::Fault(reason));
-    }
-    let tab = if plan.has_steps() {
-        Some(steps::perform(browser, plan, observer).await?)
-    } else {
-        None
-    };
-    // The clock of a browser that waited for its visit may differ from the system's.
-    browser.clock.set_wall_clock();
-    // Before the page is opened, so that its threads are known when it is loading.
-    let turn = browser.turn.take();
-    let emulation = CpuEmulation::start(&browser.clock, browser_group, plan.throttle, turn)
-        .map_err(|error| VisitError::Fault(error.to_string()))?;
-    let mut page = Page::open(browser, plan, tab).await?;
-    page.start_trace().await?;
+    let (mut page, emulation) = open(browser, plan, observer, Purpose::Visit).await?;
+    page.start_trace(TraceKind::Visit).await?;
 
     timer.enter(Phase::Loading);
-    let deadline = LoadDeadline {
-        page: page.clock.now() + plan.deadline,
-        real: Instant::now() + plan.deadline.div_f64(page.clock.speed().min(1.0)),
-    };
-    navigate(&mut page, &url, deadline.real).await?;
-    wait::until_idle(&mut page, plan, deadline, &|url| {
-        observer(VisitEvent::DocumentLoaded(url))
-    })
-    .await?;
+    load(&mut page, plan, &url, observer).await?;
 
     let scheduling = emulation.finish_for_good();
 
@@ -164,6 +142,7 @@ async fn perform(
     warn_about_document(&mut page, document.status);
     Ok(Bundle {
         recording: None,
+        profile_trace: None,
         format: FORMAT,
         requested_url: plan.url.clone(),
         final_url: page.loading.final_url().to_owned(),
@@ -176,9 +155,54 @@ async fn perform(
         artifacts,
         timings: timer.timings,
         warnings: page.warnings,
-        trace: page.trace.finish(),
-        log: page.log.finish(),
+        trace: page.trace.take(),
+        log: page.log.take(),
     })
+}
+
+/// Performs the steps of a plan, and opens an empty page with the processor of the device.
+async fn open<'b>(
+    browser: &'b mut Browser,
+    plan: &VisitPlan,
+    observer: &Observer<'_>,
+    purpose: Purpose,
+) -> Result<(Page<'b>, CpuEmulation), VisitError> {
+    let browser_group = browser.process_id();
+    if matches!(plan.throttle, Throttle::ByClock { .. }) && !browser.sees_clock() {
+        let reason = "the browser does not see its clock".to_owned();
+        return Err(VisitError::Fault(reason));
+    }
+    let tab = if plan.has_steps() {
+        Some(steps::perform(browser, plan, observer).await?)
+    } else {
+        None
+    };
+    // The clock of a browser that waited for its visit may differ from the system's.
+    browser.clock.set_wall_clock();
+    // Before the page is opened, so that its threads are known when it is loading.
+    let turn = browser.turn.take();
+    let emulation = CpuEmulation::start(&browser.clock, browser_group, plan.throttle, turn)
+        .map_err(|error| VisitError::Fault(error.to_string()))?;
+    let page = Page::open_for(browser, plan, purpose, tab).await?;
+    Ok((page, emulation))
+}
+
+/// Loads the page of a plan until network and CPU are idle.
+async fn load(
+    page: &mut Page<'_>,
+    plan: &VisitPlan,
+    url: &Url,
+    observer: &Observer<'_>,
+) -> Result<(), VisitError> {
+    let deadline = LoadDeadline {
+        page: page.clock.now() + plan.deadline,
+        real: Instant::now() + plan.deadline.div_f64(page.clock.speed().min(1.0)),
+    };
+    navigate(page, url, deadline.real).await?;
+    wait::until_idle(page, plan, deadline, &|url| {
+        observer(VisitEvent::DocumentLoaded(url));
+    })
+    .await
 }
 
 /// Reports a page that is not the expected one, with a screenshot.

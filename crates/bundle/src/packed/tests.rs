@@ -11,6 +11,7 @@ fn bundle() -> Bundle {
     let page = RawValue::from_string(r#"{"innerWidth":412}"#.to_owned()).unwrap();
     Bundle {
         recording: None,
+        profile_trace: None,
         format: FORMAT,
         requested_url: "https://example.com/".to_owned(),
         final_url: "https://example.com/".to_owned(),
@@ -86,6 +87,25 @@ fn only_the_parts_that_are_used_are_unpacked() {
         Bundle::unpack(&packed),
         Err(PackError::Unreadable(_))
     ));
+}
+
+#[test]
+fn the_trace_of_a_profile_is_kept_in_every_encoding_and_read_only_if_it_is_used() {
+    let with_profile = Bundle {
+        profile_trace: Some(b"{}".to_vec()),
+        ..bundle()
+    };
+    for encoding in [Encoding::Container, Encoding::GzipJson] {
+        let packed = with_profile.pack_as(encoding).unwrap();
+        let unpacked = Bundle::unpack(&packed).unwrap();
+        assert_eq!(unpacked.profile_trace, with_profile.profile_trace);
+    }
+    let packed = with_profile.pack().unwrap();
+    let evidence = Bundle::unpack_parts(&packed, BundleParts::EVIDENCE).unwrap();
+    assert_eq!(evidence.profile_trace, None);
+    let profile = Bundle::unpack_parts(&packed, BundleParts::PROFILE_TRACE).unwrap();
+    assert_eq!(profile.profile_trace, with_profile.profile_trace);
+    assert!(profile.trace.is_empty() && profile.artifacts.is_empty());
 }
 
 #[test]

@@ -18,7 +18,7 @@ pub struct AuditArgs {
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["url", "interactions", "flow", "steps", "consent", "view"]
+        conflicts_with_all = ["url", "interactions", "flow", "profile", "steps", "consent", "view"]
     )]
     pub recording: Option<PathBuf>,
     /// Begin dates at the time of the recording and repeat random numbers in every visit
@@ -46,6 +46,10 @@ pub struct AuditArgs {
     /// ends with .toml)
     #[arg(long, value_name = "FILE")]
     pub flow: Option<PathBuf>,
+    /// Load the page once more after the visits with a profiler, and name the functions and lines
+    /// that take the time of long tasks, of forced layouts and of the whole load
+    #[arg(long)]
+    pub profile: bool,
     /// Measure the page also if the server responds with status 400 or above
     #[arg(long)]
     pub allow_error_status: bool,

@@ -37,6 +37,10 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
     let mut options =
         visit_options::resolve(args.state, args.flow.as_deref(), args.allow_error_status)?;
     options.quick |= args.quick;
+    options.profile |= args.profile;
+    if outputs.contain(Format::Profile) && !options.profile {
+        return Err(Exit::usage("--output profile requires --profile"));
+    }
     if let Some(number) = args.interactions {
         options.interactions = Interactions::of(number.into()).unwrap_or_default();
     }

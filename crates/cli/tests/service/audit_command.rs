@@ -36,6 +36,17 @@ fn a_page_that_cannot_be_measured_has_exit_code_1_and_a_reason() {
 }
 
 #[test]
+fn the_trace_of_a_profile_is_not_written_without_one() {
+    let output = audit(&["http://example.com/", "--output", "profile"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        error.contains("--output profile requires --profile"),
+        "{error}"
+    );
+}
+
+#[test]
 fn a_quiet_audit_prints_nothing_and_tells_its_result_by_the_exit_code() {
     let address = pages::unused_address().to_string();
     let output = audit(&[&address, "--network", "wifi", "--quiet"]);

@@ -203,10 +203,17 @@ pub fn search_answers(client: &Client, tracking_id: &str, audit_id: &str) {
     ] {
         assert_no_canary(&path, client.get(&path).json.to_string().as_bytes());
     }
+    let report = client.get(&format!("/v1/audit/report/{audit_id}")).json;
+    let is_profiled = !report["data"]["report"]["profile"].is_null();
     for format in Format::ALL {
         let path = format!("/v1/audit/report/{audit_id}?format={}", format.name());
         let export = client.get_bytes(&path);
-        assert!(export.starts_with(b"HTTP/1.1 200"), "{path}");
+        let status: &[u8] = if format != Format::Profile || is_profiled {
+            b"HTTP/1.1 200"
+        } else {
+            b"HTTP/1.1 404"
+        };
+        assert!(export.starts_with(status), "{path}");
         assert_no_canary(&path, &export);
     }
 }
@@ -267,7 +274,7 @@ fn the_secrets_of_a_client_are_nowhere_when_its_audit_has_ended() {
     let mut start = json!({
         "url": site.url("account"), "device": "desktop", "network": "wifiFast", "location": "us-tx",
         "state": state(), "expect": { "selector": "#a", "url": "*/home*" }, "webhook": site.url("hook"),
-        "steps": steps(), "flow": flow(), "quick": true,
+        "steps": steps(), "flow": flow(), "profile": true, "quick": true,
     });
     let tracking_id = client.post("/v1/audit/start", &start).json["trackingId"].clone();
     let status = completed(&client, tracking_id.as_str().unwrap());
@@ -305,6 +312,18 @@ fn the_secrets_of_a_client_are_nowhere_when_its_audit_has_ended() {
     let url = measured["url"].as_str().unwrap();
     assert!(url.ends_with("#[redacted]"), "{flow}");
     assert!(media.flow[0].is_some());
+
+    // The profiled load has the secrets in the URL of its document, and so in its trace.
+    let profile = &report["data"]["report"]["profile"];
+    assert_eq!(profile["error"], json!(null), "{profile}");
+    assert!(
+        profile["scriptMs"].as_f64().is_some_and(|ms| ms > 0.0),
+        "{profile}"
+    );
+    let bundle = search_evidence(data.path(), &audit_id);
+    let trace = String::from_utf8(bundle.profile_trace.unwrap()).unwrap();
+    assert!(trace.contains("ProfileChunk") && trace.contains("token=[redacted]"));
+    assert_no_canary("trace of the profile", trace.as_bytes());
 
     // A page that is not the expected one: its URL contains a secret, and the credit comes back.
     let left = credits(data.path(), &key);

@@ -110,6 +110,7 @@ impl Visit {
         log.extend(self.more_requests);
         Bundle {
             recording: None,
+            profile_trace: None,
             format: FORMAT,
             requested_url: self.requested_url,
             final_url: self.url,

@@ -18,6 +18,7 @@ pub mod figures;
 pub mod film;
 mod fixes;
 mod flow;
+pub(crate) mod functions;
 mod gain;
 mod links;
 pub mod load;

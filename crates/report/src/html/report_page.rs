@@ -15,6 +15,7 @@ use super::figures::date;
 use super::film::{self, FilmTimes, FilmView};
 use super::fixes::{Fix, fixes};
 use super::flow::{FlowView, flow};
+use super::functions::{FunctionsView, functions_view};
 use super::load::{self, PathView, ShareView, WaterfallView};
 use super::pictures::PictureSource;
 use super::replays::{Replays, ReplaysView, replays_view};
@@ -77,6 +78,7 @@ struct ReportTemplate<'a> {
     categories: Vec<CategoryView>,
     critical_path: Option<PathView>,
     waterfall: Option<WaterfallView>,
+    functions: Option<FunctionsView<'a>>,
     types: Vec<ShareView>,
     hosts: Vec<ShareView>,
     cache: Option<CacheView<'a>>,
@@ -209,6 +211,10 @@ fn template<'a>(page: &'a ReportPage<'a>) -> ReportTemplate<'a> {
         outline,
         critical_path: media.and_then(|media| load::critical_path(&media.critical_path)),
         waterfall: media.map(load::waterfall),
+        functions: report
+            .profile
+            .as_deref()
+            .map(|profile| functions_view(profile, url)),
         types: media.map_or_else(Vec::new, |media| load::shares(&media.by_type)),
         hosts: media.map_or_else(Vec::new, |media| load::shares(&media.by_host)),
         comparison: report.comparison.as_deref().map(comparison_view),

@@ -79,6 +79,7 @@ pub(crate) async fn lease(
                 || !request.runs_steps && options.need_steps()
                 || !request.warms_cache && options.need_warm_cache()
                 || !request.measures_flows && options.need_flow()
+                || !request.profiles && options.profile
                 || !request.compares && options.need_comparison()
                 || !request.replays && options.need_interception()
                 || !request.masks_secrets && !options.secret_names().is_empty()

@@ -114,6 +114,7 @@ fn export(
     });
     exported.map_err(|error| match error {
         ExportError::NoEvidence(_) => Failure::NoEvidence,
+        ExportError::NoProfile => Failure::NotFound,
         other => Failure::internal(format!("{} of {}: {other}", format.name(), stored.audit_id)),
     })
 }

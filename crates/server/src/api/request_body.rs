@@ -219,6 +219,12 @@ impl ComparisonRequest {
             let reason = "No steps are measured in a comparison.";
             return Err(Failure::InvalidSteps(InvalidValue::new("flow", reason)));
         }
+        if visit_options.profile {
+            let reason = "No functions are profiled in a comparison.";
+            return Err(Failure::InvalidProfile(InvalidValue::new(
+                "profile", reason,
+            )));
+        }
         let order = Order {
             url: first,
             device: own.device,

@@ -40,6 +40,8 @@ pub(crate) struct RequestedOptions {
     #[serde(default, deserialize_with = "any")]
     interactions: Option<Value>,
     #[serde(default)]
+    profile: bool,
+    #[serde(default)]
     record: bool,
 }
 
@@ -56,6 +58,7 @@ impl From<VisitOptions> for RequestedOptions {
             view: serde_json::to_value(&options.view).ok(),
             session: options.session.map(|session| session.name),
             interactions: Some(options.interactions.number().into()),
+            profile: options.profile,
             record: options.record,
         }
     }
@@ -206,6 +209,7 @@ pub(crate) fn validated(requested: RequestedOptions) -> Result<VisitOptions, Fai
         view: parse_view(requested.view)?,
         session: parse_session(requested.session)?,
         interactions: parse_interactions(requested.interactions.as_ref())?,
+        profile: requested.profile,
         record: requested.record,
         ..VisitOptions::default()
     };

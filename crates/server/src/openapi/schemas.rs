@@ -301,6 +301,7 @@ fn comparison_request() -> Value {
     if let Some(members) = request["properties"].as_object_mut() {
         members.remove("interactions");
         members.remove("flow");
+        members.remove("profile");
     }
     request
 }
@@ -414,6 +415,7 @@ fn request(own: &[(&str, Value)], runs: (&str, Value)) -> Value {
         ("session", "SessionName"),
         ("interactions", "Interactions"),
         ("flow", "Flow"),
+        ("profile", "Profile"),
         ("record", "Record"),
         ("webhook", "Webhook"),
         ("labels", "Labels"),

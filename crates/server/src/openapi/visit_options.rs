@@ -4,7 +4,7 @@ use plumbline_seam::MAX_NAME_BYTES;
 use serde_json::{Value, json};
 
 /// Returns the schemas by name.
-pub(super) fn schemas() -> [(String, Value); 9] {
+pub(super) fn schemas() -> [(String, Value); 10] {
     [
         ("VisitState", state()),
         ("Expectation", expectation()),
@@ -15,6 +15,7 @@ pub(super) fn schemas() -> [(String, Value); 9] {
         ("SessionName", session_name()),
         ("Interactions", interactions()),
         ("Flow", flow()),
+        ("Profile", profile()),
     ]
     .map(|(name, schema)| (name.to_owned(), schema))
 }
@@ -257,6 +258,17 @@ fn session_name() -> Value {
         "description": "The name of a session of the account (`POST /v1/sessions`). Its cookies and storage are seeded into \
                         each visit, before those of `state`. The first audit that uses it signs in; if the page shows \
                         that the session has ended, the audit signs in again, once.",
+    })
+}
+
+fn profile() -> Value {
+    json!({
+        "type": "boolean",
+        "default": false,
+        "description": "Whether the page is loaded once more after the visits, with a sampling profiler. The report then \
+                        names the functions of each long task, those that force styles and layout, and those that take \
+                        most of the load, with file and line of the source if scripts have source maps. The profiler \
+                        slows the page down, so that this load has no part in scores and metrics.",
     })
 }
 

@@ -78,6 +78,7 @@ impl Blobs for DelayedBlobs {
 fn bundle_of(name: &str) -> Vec<u8> {
     let bundle = Bundle {
         recording: None,
+        profile_trace: None,
         format: FORMAT,
         requested_url: "https://example.com/".to_owned(),
         final_url: "https://example.com/".to_owned(),

@@ -44,6 +44,12 @@ fn exclude_others(schema: &mut Value) {
 /// Returns a report with every optional member, and with details and cells of every kind.
 fn full_report() -> Report {
     let metric = json!({ "value": 1.5, "score": 0.5 });
+    let place = json!({
+        "function": "t", "url": "https://example.com/a.js", "line": 0, "column": 9,
+        "original": { "function": "run", "source": "src/a.js", "line": 2, "column": 4 },
+    });
+    let time = json!({ "function": place, "selfMs": 1.5, "totalMs": 2.5, "hottest": place });
+    let task = json!({ "startMs": 1.0, "durationMs": 60.0, "functions": [time], "path": [time] });
     let interval = json!({ "low": 1.0, "high": 2.0, "level": 0.9, "basis": "visits" });
     let report = json!({
         "format": 1, "requestedUrl": "https://example.com/", "finalUrl": "https://example.com/",
@@ -89,6 +95,10 @@ fn full_report() -> Report {
             },
         },
         "fieldDataReason": "NO_KEY",
+        "profile": {
+            "tasks": [task], "taskCount": 1, "functions": [time], "scriptMs": 3.0, "endMs": 4.0,
+            "reflows": [{ "place": place, "count": 2, "totalMs": 40.0 }], "error": "late",
+        },
     });
     let mut report: Report = serde_json::from_value(report).unwrap();
     let conditions = &mut report.conditions;

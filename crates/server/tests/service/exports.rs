@@ -26,6 +26,7 @@ fn report() -> Value {
 fn packed_bundle() -> Vec<u8> {
     let bundle = Bundle {
         recording: None,
+        profile_trace: None,
         format: FORMAT,
         requested_url: "https://example.com/".to_owned(),
         final_url: "https://example.com/".to_owned(),

@@ -123,6 +123,37 @@ async fn a_flow_reaches_agents_that_measure_it_and_an_invalid_one_is_refused() {
 }
 
 #[tokio::test]
+async fn a_profile_reaches_agents_from_starts_and_batches_and_is_refused_in_comparisons() {
+    let rig = Rig::new().await;
+    rig.start_with(&with("profile", json!(true))).await;
+    let leased = rig.lease().await.order.options;
+    let expected = json!({ "profile": true });
+    assert_eq!(serde_json::to_value(&leased).unwrap(), expected);
+    rig.start_with(&with("profile", json!(false))).await;
+    assert!(rig.lease().await.order.options.is_default());
+    let batch = json!({
+        "urls": ["https://example.com/"], "devices": ["mobile"], "locations": ["eu"],
+        "networks": ["cable"], "profile": true,
+    });
+    rig.send(&post("/v1/batches", batch.to_string()).key(&rig.key).json())
+        .await;
+    assert!(rig.lease().await.order.options.profile);
+    let comparison = json!({
+        "urls": ["https://a.example/", "https://b.example/"], "device": "mobile",
+        "location": "eu", "network": "cable", "profile": true,
+    });
+    let request = post("/v1/comparisons", comparison.to_string()).key(&rig.key);
+    let reply = rig.send(&request.json()).await;
+    assert_eq!(
+        (reply.status, &reply.whole_json()["code"]),
+        (406, &json!("INVALID_PROFILE"))
+    );
+    assert_eq!(reply.whole_json()["field"], "profile");
+    let request = start(&rig.key, &with("profile", json!("yes")));
+    assert_eq!(rig.send(&request).await.status, 400);
+}
+
+#[tokio::test]
 async fn a_failure_names_the_invalid_value() {
     let rig = Rig::new().await;
     let request = start(&rig.key, &with("device", json!("toaster")));

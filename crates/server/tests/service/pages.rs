@@ -149,13 +149,13 @@ async fn the_network_of_the_form_follows_the_device_and_presets_choose_both() {
         let order = rig.lease().await.order;
         assert_eq!((&*order.device, &*order.network), (device, network));
     }
-    let choice =
-        "url=example.com&device=mobile&network=&location=eu&runs=3&quick=true&interactions=true";
+    let choice = "url=example.com&device=mobile&network=&location=eu&runs=3&quick=true&interactions=true&profile=true";
     rig.browse(&form("/audits", choice).header("Cookie", &cookie))
         .await;
     let lease = rig.lease().await;
     assert_eq!((lease.runs, lease.order.options.quick), (3, true));
     assert_eq!(lease.order.options.interactions.number(), 8);
+    assert!(lease.order.options.profile);
 }
 
 #[tokio::test]

@@ -61,6 +61,7 @@ fn recording() -> Recording {
 pub fn recorded_bundle() -> Vec<u8> {
     let bundle = Bundle {
         recording: Some(recording().pack().unwrap()),
+        profile_trace: None,
         format: FORMAT,
         requested_url: "https://example.com/".to_owned(),
         final_url: "https://example.com/".to_owned(),

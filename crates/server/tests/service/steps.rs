@@ -106,6 +106,28 @@ async fn an_earlier_agent_gets_no_audit_whose_steps_it_would_not_perform() {
 }
 
 #[tokio::test]
+async fn an_earlier_agent_gets_no_audit_with_a_profile() {
+    let rig = Rig::new().await;
+    let agent = Agent::new(&rig, "agent", "eu").await;
+    let lease = async |slot: u32, profiles: bool| {
+        let request = json!({
+            "agent": agent.announcement(), "slot": slot, "waitMs": 0, "profiles": profiles,
+        });
+        agent.exchange(&rig, "lease", &request).await["job"].clone()
+    };
+    let mut body = order();
+    body["profile"] = json!(true);
+    rig.start_with(&body).await;
+    assert_eq!(lease(0, false).await["exhausted"], true);
+    rig.start_with(&body).await;
+    let job = lease(1, true).await;
+    assert_eq!(
+        (&job["exhausted"], &job["options"]),
+        (&json!(false), &json!({ "profile": true }))
+    );
+}
+
+#[tokio::test]
 async fn consent_reaches_the_agent_and_other_choices_are_refused() {
     let rig = Rig::new().await;
     let with = |consent: Value| {

@@ -6,6 +6,7 @@
 mod comparison;
 mod details;
 mod flow;
+mod profile;
 mod replays;
 mod responsiveness;
 
@@ -32,6 +33,11 @@ pub(super) fn schemas() -> Map<String, Value> {
         ("ReportInteractionTiming", responsiveness::timing()),
         ("ReportFlow", flow::flow()),
         ("ReportFlowStep", flow::step()),
+        ("ReportProfile", profile::profile()),
+        ("ReportProfiledTask", profile::task()),
+        ("ReportFunctionTime", profile::function_time()),
+        ("ReportProfiledReflow", profile::reflow()),
+        ("ReportCodePlace", profile::place()),
         ("ReportComparison", comparison::in_report()),
         ("ComparisonResult", comparison::result()),
         ("Experiment", replays::experiment()),
@@ -115,6 +121,7 @@ fn report() -> Value {
             ("fieldDataReason", reference("FieldDataReason")),
             ("responsiveness", reference("ReportResponsiveness")),
             ("flow", reference("ReportFlow")),
+            ("profile", reference("ReportProfile")),
             ("comparison", reference("ReportComparison")),
         ],
     )

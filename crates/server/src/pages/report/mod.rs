@@ -80,16 +80,28 @@ enum Reader {
 struct Actions<'a> {
     /// The path of the report page.
     path: &'a str,
+    /// Whether the page was loaded once more with a profiler.
+    is_profiled: bool,
     /// The path of the operator's logo, which is printed.
     logo: Option<&'static str>,
     owner: Option<OwnerActions<'a>>,
+}
+
+impl Actions<'_> {
+    /// Returns the formats that the report can be downloaded in.
+    fn formats(&self) -> Vec<Format> {
+        let formats = Format::ALL.into_iter();
+        formats
+            .filter(|format| *format != Format::Profile || self.is_profiled)
+            .collect()
+    }
 }
 
 /// The actions that only the owner of a report has.
 struct OwnerActions<'a> {
     audit_id: &'a str,
     /// The fields of the form that starts the same audit again.
-    audit_again: [(&'static str, &'a str); 7],
+    audit_again: [(&'static str, &'a str); 8],
     /// Whether the traffic of the visit was recorded.
     is_recorded: bool,
     share: Option<&'a Share>,
@@ -120,6 +132,14 @@ impl<'a> OwnerActions<'a> {
                     match conditions.view {
                         View::Repeat => "repeat",
                         View::First | View::After(_) => "first",
+                    },
+                ),
+                (
+                    "profile",
+                    if stored.order.options.profile {
+                        "true"
+                    } else {
+                        ""
                     },
                 ),
             ],
@@ -180,6 +200,7 @@ async fn render(
             .transpose()?;
         let actions = Actions {
             path: &path,
+            is_profiled: report.profile.is_some(),
             logo,
             owner: match &reader {
                 Reader::Owner(share) => {

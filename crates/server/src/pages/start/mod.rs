@@ -67,6 +67,8 @@ struct StartForm {
     is_repeat_view: bool,
     /// Whether inputs are made on the page after its visits.
     interactions: bool,
+    /// Whether the page is loaded once more with a profiler.
+    profile: bool,
     /// The name of the session to sign in with; empty for none.
     session: String,
     /// The state, the steps, the expectation and the flow of the visit in JSON, as they were typed.
@@ -216,6 +218,7 @@ fn prefilled(
     }
     form.quick = query(parts, "quick")?.is_some_and(|value| value == "true");
     form.record = query(parts, "record")?.is_some_and(|value| value == "true");
+    form.profile = query(parts, "profile")?.is_some_and(|value| value == "true");
     if let Some(consent) = query(parts, "consent")? {
         form.consent = Consent::from_name(&consent).unwrap_or_default();
     }
@@ -245,6 +248,7 @@ fn last_choice(service: &SharedState, headers: &HeaderMap) -> StartForm {
         consent: Consent::None,
         is_repeat_view: false,
         interactions: false,
+        profile: false,
         session: String::new(),
         preparing: String::new(),
     }
@@ -269,6 +273,7 @@ pub(crate) async fn start(
         consent: Consent::from_name(&fields.take("consent")).unwrap_or_default(),
         is_repeat_view: fields.take("view") == "repeat",
         interactions: fields.take("interactions") == "true",
+        profile: fields.take("profile") == "true",
         session: fields.take("session"),
         preparing: fields.take("preparing"),
     };
@@ -326,6 +331,7 @@ async fn accept(
             } else {
                 Interactions::default()
             },
+            profile: form.profile,
             session: (!form.session.is_empty()).then(|| SessionUse {
                 name: form.session.clone(),
                 sign_in: None,
@@ -382,6 +388,7 @@ fn problem_text(failure: &Failure) -> Cow<'static, str> {
         }
         Failure::InvalidRuns(_) => "Choose between 1 and 9 runs.",
         Failure::InvalidInteractions(_) => "No controls are pressed in a comparison.",
+        Failure::InvalidProfile(_) => "No functions are profiled in a comparison.",
         Failure::TooManyUnfinished => {
             "Too many of your audits are waiting. Try again when some of them have finished."
         }
@@ -441,6 +448,7 @@ mod tests {
                 consent: Consent::None,
                 is_repeat_view: false,
                 interactions: true,
+                profile: true,
                 session: EVIL.to_owned(),
                 preparing: EVIL.to_owned(),
             },
