@@ -117,8 +117,8 @@ async fn every_field_of_the_form_is_prefilled_by_its_name() {
     let rig = Rig::with_pages().await;
     let cookie = sign_in(&rig, &rig.key).await;
     let see = async |query: &str| {
-        let page = rig.browse(&get(&format!("/?{query}")).header("Cookie", &cookie));
-        page.await.text()
+        let request = get(&format!("/?{query}")).header("Cookie", &cookie);
+        rig.browse(&request).await.text().to_owned()
     };
     let empty = see("").await;
     let form = empty
