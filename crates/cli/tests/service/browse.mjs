@@ -143,7 +143,8 @@ assert.equal(await run('document.querySelector(".video img").naturalWidth'), 0, 
 await run('document.querySelector(".video summary").click()');
 await until('document.querySelector(".video img").naturalWidth > 0', "the video is shown");
 const played = await run(`(async () => {
-  const { src, naturalWidth, naturalHeight, width, height } = document.querySelector(".video img");
+  const image = document.querySelector(".video img");
+  const { src, naturalWidth, naturalHeight } = image;
   const decoder = new ImageDecoder({ type: "image/png", data: (await fetch(src)).body });
   await decoder.completed;
   const { frameCount } = decoder.tracks.selectedTrack;
@@ -151,7 +152,7 @@ const played = await run(`(async () => {
   for (let frameIndex = 0; frameIndex < frameCount; frameIndex += 1) {
     ms += (await decoder.decode({ frameIndex })).image.duration / 1000;
   }
-  return { frameCount, ms, isShaped: naturalWidth === width && naturalHeight === height };
+  return { frameCount, ms, isShaped: image.getAttribute("width") == naturalWidth && image.getAttribute("height") == naturalHeight };
 })()`);
 assert.ok(played.frameCount > 1 && played.ms > 2000, `${played.frameCount} frames last ${played.ms} ms`);
 assert.ok(played.isShaped, "the page knows the size of the video");

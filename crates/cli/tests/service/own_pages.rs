@@ -89,13 +89,14 @@ fn our_own_pages_have_100_in_accessibility_best_practices_and_seo() {
         &serde_json::json!({}),
     );
     let shared = shared.json["data"]["path"].as_str().unwrap().to_owned();
-    // Its page shows the progress for as long as the site does not respond.
+    // The last of these waits for the others, whose site does not respond.
     let hanging = pages::serve_after(thread::park);
-    let unfinished = client.start(&format!("http://{hanging}/"));
-    let unfinished = unfinished.json["trackingId"].as_str().unwrap().to_owned();
+    let unfinished = [1, 2, 3, 4].map(|_| client.start(&format!("http://{hanging}/")));
+    let unfinished = unfinished[3].json["trackingId"].as_str().unwrap();
 
     let [before, after] = &audits;
     let own_pages = [
+        OwnPage::new(format!("/audits/{unfinished}"), ".js-phases"),
         OwnPage::public("/", "form[action='/sign-in']"),
         OwnPage::public("/docs", "h1"),
         OwnPage {
@@ -104,7 +105,6 @@ fn our_own_pages_have_100_in_accessibility_best_practices_and_seo() {
         },
         OwnPage::new("/", ".order"),
         OwnPage::new("/audits", "table.past"),
-        OwnPage::new(format!("/audits/{unfinished}"), ".js-phases"),
         OwnPage::new(format!("/reports/{before}"), ".rings"),
         OwnPage::new(format!("/history?audit={before}"), ".trend"),
         OwnPage::new(format!("/compare?before={before}&after={after}"), ".film"),
