@@ -53,11 +53,20 @@ impl OwnPage {
             let id = category["id"].as_str().unwrap();
             let must_be_perfect = matches!(id, "accessibility" | "best-practices")
                 || (id == "seo" && self.is_for_everyone);
-            if must_be_perfect && category["score"] != 100 {
-                let checks = category["checks"].as_array().unwrap();
-                let failed = checks.iter().filter(|check| check["verdict"] == "fail");
-                let failed: Vec<_> = failed.map(|check| &check["id"]).collect();
-                let score = &category["score"];
+            if !must_be_perfect {
+                continue;
+            }
+            let checks = category["checks"].as_array().unwrap();
+            let weighs = |check: &&Value| check["weight"].as_f64() > Some(0.0);
+            let failed = checks
+                .iter()
+                .filter(weighs)
+                .filter(|check| check["verdict"] == "fail");
+            let failed: Vec<_> = failed.map(|check| &check["id"]).collect();
+            let score = &category["score"];
+            // The score is null if a check could not be measured, which the page does not decide.
+            let is_perfect = *score == 100 || score.is_null();
+            if !is_perfect || !failed.is_empty() {
                 faults.push(format!(
                     "{} ({device}): {id} {score}, {failed:?}",
                     self.path
