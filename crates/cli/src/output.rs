@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use plumbline_engine::media::report_media;
 use plumbline_report::budget::BudgetResult;
 use plumbline_report::contract::iso8601_ms;
-use plumbline_report::{ExportSource, Format, JunitOptions};
+use plumbline_report::{ExportError, ExportSource, Format, JunitOptions};
 use url::Url;
 
 use crate::args::OutputArgs;
@@ -99,10 +99,20 @@ impl Outputs {
                 );
                 continue;
             }
-            let bytes = export(*format, source)?;
+            let bytes = match export(*format, source) {
+                Err(error @ ExportError::NoScreenshots) => {
+                    eprintln!("plumbline: {} was not written: {error}", format.name());
+                    continue;
+                }
+                bytes => bytes.map_err(Exit::failed)?,
+            };
             let path = match &self.destination {
                 Destination::StandardOutput => {
-                    out::document(&bytes)?;
+                    if format.is_text() {
+                        out::document(&bytes)?;
+                    } else {
+                        out::bytes(&bytes)?;
+                    }
                     continue;
                 }
                 Destination::File(path) => path.clone(),
@@ -141,19 +151,21 @@ pub fn write_text(path: Option<&Path>, text: String) -> Result<(), Exit> {
 /// Writes the report as a web page into the current directory, and returns the file.
 pub fn write_html(source: &ExportSource) -> Result<PathBuf, Exit> {
     let path = with_extension(default_prefix(source), Format::Html);
-    write_file(&path, &export(Format::Html, source)?)?;
+    let bytes = export(Format::Html, source).map_err(Exit::failed)?;
+    write_file(&path, &bytes)?;
     Ok(path)
 }
 
-/// Converts a report. Its media are computed from the bundle if the format uses them.
-fn export(format: Format, source: &ExportSource) -> Result<Vec<u8>, Exit> {
-    let bundle = source.bundle.filter(|_| format.uses_media());
+/// Converts a report. Its media are computed from the bundle if the format needs them besides.
+fn export(format: Format, source: &ExportSource) -> Result<Vec<u8>, ExportError> {
+    let use_media = format.uses_media() && !format.uses_evidence();
+    let bundle = source.bundle.filter(|_| use_media);
     let media = bundle.and_then(report_media);
     let source = &ExportSource {
         media: media.as_ref(),
         ..*source
     };
-    format.export(source).map_err(Exit::failed)
+    format.export(source)
 }
 
 fn with_extension(prefix: PathBuf, format: Format) -> PathBuf {

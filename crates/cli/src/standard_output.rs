@@ -27,6 +27,12 @@ pub fn document(bytes: &[u8]) -> Result<(), Exit> {
     )
 }
 
+/// Prints bytes that are no text.
+pub fn bytes(bytes: &[u8]) -> Result<(), Exit> {
+    let mut out = std::io::stdout().lock();
+    check(out.write_all(bytes).and_then(|()| out.flush()))
+}
+
 fn write(text: std::fmt::Arguments<'_>) -> Result<(), Exit> {
     let mut out = std::io::stdout().lock();
     check(out.write_fmt(text).and_then(|()| out.flush()))

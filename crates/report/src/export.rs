@@ -1,5 +1,7 @@
 //! Exports of a report as files for other tools.
 
+use std::io;
+
 use plumbline_bundle::{Bundle, BundleParts, FailedConnections, PackError};
 use plumbline_model::media::ReportMedia;
 use plumbline_model::report::Report;
@@ -8,7 +10,7 @@ use serde::Serialize;
 
 use crate::contract::iso8601_ms;
 use crate::junit::{self, JunitOptions};
-use crate::{csv, har, html, lighthouse, trace_file};
+use crate::{csv, har, html, lighthouse, trace_file, video};
 
 /// The report and bundle that an export is made from.
 #[derive(Debug, Clone, Copy)]
@@ -16,7 +18,7 @@ pub struct ExportSource<'a> {
     pub report: &'a Report,
     /// The bundle of the visit, as long as it is stored.
     pub bundle: Option<&'a Bundle>,
-    /// The pictures and charts of the HTML page; other formats do not use them.
+    /// The pictures and charts of the HTML page, and the pictures of a video without a bundle.
     pub media: Option<&'a ReportMedia>,
     /// The time of the audit, in milliseconds since 1970.
     pub made_at_ms: i64,
@@ -43,6 +45,8 @@ pub enum Format {
     Html,
     /// Chromium's trace of the load with a profiler.
     Profile,
+    /// A video of the load.
+    Video,
 }
 
 /// A stored audit that an export is made from.
@@ -63,6 +67,10 @@ pub enum ExportError {
     NoEvidence(&'static str),
     #[error("the page was not profiled: start the audit with a profile")]
     NoProfile,
+    #[error("the visit has no screenshots")]
+    NoScreenshots,
+    #[error("the video cannot be compressed: {0}")]
+    Compression(#[from] io::Error),
     #[error("the evidence cannot be read: {0}")]
     Unreadable(#[from] PackError),
     #[error("invalid JSON: {0}")]
@@ -92,6 +100,7 @@ impl Format {
         Self::Trace,
         Self::Html,
         Self::Profile,
+        Self::Video,
     ];
 
     /// Returns the format with this name.
@@ -115,6 +124,7 @@ impl Format {
             Self::Trace => "Trace for DevTools (JSON)",
             Self::Html => "Offline page (HTML)",
             Self::Profile => "Profile for DevTools (JSON)",
+            Self::Video => "Video of the load (animated PNG)",
         }
     }
 
@@ -128,9 +138,17 @@ impl Format {
         self.properties().2
     }
 
-    /// Whether the format cannot be made without the bundle.
+    /// Whether the file is a text.
+    pub fn is_text(self) -> bool {
+        self != Self::Video
+    }
+
+    /// Whether the format cannot be made from the report alone.
     pub fn needs_evidence(self) -> bool {
-        matches!(self, Self::Har | Self::Trace | Self::Profile)
+        matches!(
+            self,
+            Self::Har | Self::Trace | Self::Profile | Self::Video
+        )
     }
 
     /// Whether the format contains more if there is a bundle.
@@ -138,9 +156,10 @@ impl Format {
         self.needs_evidence() || self == Self::Lighthouse
     }
 
-    /// Whether the format contains more if there are report media.
+    /// Whether the format contains more if there are report media. A format that also uses the
+    /// bundle needs them only if there is none.
     pub fn uses_media(self) -> bool {
-        self == Self::Html
+        matches!(self, Self::Html | Self::Video)
     }
 
     /// The parts of the bundle that the format uses.
@@ -161,6 +180,11 @@ impl Format {
                 artifacts: Some(trace_file::ARTIFACTS),
                 ..BundleParts::PROFILE_TRACE
             },
+            Self::Video => BundleParts {
+                log: false,
+                artifacts: Some(&[]),
+                ..without_pictures
+            },
             _ => BundleParts::EVIDENCE,
         }
     }
@@ -176,6 +200,8 @@ impl Format {
             Self::Trace => ("trace", "trace.json", "application/json"),
             Self::Html => ("html", "html", "text/html; charset=utf-8"),
             Self::Profile => ("profile", "profile.json", "application/json"),
+            // Not `image/apng`, because programs that do not know it can show the file as well.
+            Self::Video => ("video", "video.png", "image/png"),
         }
     }
 
@@ -224,6 +250,7 @@ impl Format {
             Self::Html => {
                 html::standalone(source.report, source.media, Some(source.made_at_ms))?.into_bytes()
             }
+            Self::Video => video::render(source)?.ok_or(ExportError::NoScreenshots)?,
         })
     }
 }

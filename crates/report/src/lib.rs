@@ -24,6 +24,7 @@ pub mod terminal;
 #[cfg(test)]
 mod testing;
 mod trace_file;
+mod video;
 
 /// The version that exports and pages state.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use plumbline_bundle::{Bundle, FORMAT};
 use plumbline_model::category::CategoryResult;
 use plumbline_model::interval::Intervals;
@@ -100,7 +102,7 @@ pub(crate) fn agentic_browsing() -> CategoryResult {
     .unwrap()
 }
 
-/// Returns a bundle with this protocol log.
+/// Returns a bundle with this protocol log, and with one screenshot in the trace.
 pub(crate) fn bundle_with_log(log: &str) -> Bundle {
     Bundle {
         recording: None,
@@ -110,11 +112,86 @@ pub(crate) fn bundle_with_log(log: &str) -> Bundle {
         final_url: "https://example.com/".to_owned(),
         document: Default::default(),
         browser: Default::default(),
-        trace: br#"{"traceEvents":[]}"#.to_vec(),
+        trace: trace_with_screenshots(&[(300, jpeg(2, 4, |_, _| [40, 90, 200]))]),
         log: log.as_bytes().to_vec(),
         screenshot: None,
         artifacts: BTreeMap::new(),
         warnings: Vec::new(),
         timings: Vec::new(),
     }
+}
+
+/// Returns the trace of a load with these screenshots, each at a time in milliseconds since the
+/// navigation.
+pub(crate) fn trace_with_screenshots(screenshots: &[(u32, Vec<u8>)]) -> Vec<u8> {
+    const URL: &str = "https://example.com/";
+    const ORIGIN_US: u32 = 5000;
+    let mut events = vec![
+        json!({"name": "thread_name", "cat": "__metadata", "ph": "M", "ts": 0, "pid": 2, "tid": 3,
+               "args": {"name": "CrRendererMain"}}),
+        json!({"name": "TracingStartedInBrowser", "cat": "devtools.timeline", "ph": "I", "ts": 1, "pid": 2,
+               "tid": 3, "args": {"data": {"frames": [{"frame": "F", "url": URL, "processId": 2}]}}}),
+        json!({"name": "navigationStart", "cat": "blink.user_timing", "ph": "R", "ts": ORIGIN_US, "pid": 2, "tid": 3,
+               "args": {"frame": "F", "data": {"documentLoaderURL": URL, "isLoadingMainFrame": true}}}),
+    ];
+    for (at_ms, jpeg) in screenshots {
+        events.push(
+            json!({"name": "Screenshot", "cat": "disabled-by-default-devtools.screenshot", "ph": "O",
+                   "ts": ORIGIN_US + at_ms * 1000, "pid": 1, "tid": 1, "args": {"snapshot": STANDARD.encode(jpeg)}}),
+        );
+    }
+    serde_json::to_vec(&json!({ "traceEvents": events })).unwrap()
+}
+
+/// Returns a JPEG of blocks of 8 by 8 pixels, each of one colour: a baseline picture whose blocks
+/// have no other coefficient than their mean.
+pub(crate) fn jpeg(columns: u16, rows: u16, color: impl Fn(u16, u16) -> [u8; 3]) -> Vec<u8> {
+    let mut jpeg = vec![0xff, 0xd8, 0xff, 0xdb, 0, 67, 0];
+    jpeg.extend([8; 64]);
+    let [[h1, h0], [w1, w0]] = [rows * 8, columns * 8].map(u16::to_be_bytes);
+    jpeg.extend([0xff, 0xc0, 0, 17, 8, h1, h0, w1, w0, 3]);
+    jpeg.extend([1, 0x11, 0, 2, 0x11, 0, 3, 0x11, 0]);
+    // Twelve codes of four bits for the number of bits of a mean, and one of one bit for the end.
+    jpeg.extend([0xff, 0xc4, 0, 31, 0x00, 0, 0, 0, 12]);
+    jpeg.extend([0; 12]);
+    jpeg.extend(0..12);
+    jpeg.extend([0xff, 0xc4, 0, 20, 0x10, 1]);
+    jpeg.extend([0; 15]);
+    jpeg.push(0);
+    jpeg.extend([0xff, 0xda, 0, 12, 3, 1, 0, 2, 0, 3, 0, 0, 63, 0]);
+    let mut bits = String::new();
+    let mut last = [0_i32; 3];
+    for block in 0..u32::from(columns) * u32::from(rows) {
+        let (row, column) = (block / u32::from(columns), block % u32::from(columns));
+        let [r, g, b] = color(column as u16, row as u16).map(f64::from);
+        let luma = 0.299 * r + 0.587 * g + 0.114 * b;
+        let means = [luma - 128.0, (b - luma) * 0.564, (r - luma) * 0.713];
+        for (last, mean) in last.iter_mut().zip(means.map(|mean| mean.round() as i32)) {
+            let difference = mean - *last;
+            *last = mean;
+            let length = 32 - difference.unsigned_abs().leading_zeros() as usize;
+            bits += &format!("{length:04b}");
+            let value = if difference < 0 {
+                difference + (1 << length) - 1
+            } else {
+                difference
+            };
+            if length > 0 {
+                bits += &format!("{value:0length$b}");
+            }
+            bits.push('0');
+        }
+    }
+    while bits.len() % 8 > 0 {
+        bits.push('1');
+    }
+    for byte in bits.as_bytes().chunks(8) {
+        let byte = u8::from_str_radix(std::str::from_utf8(byte).unwrap(), 2).unwrap();
+        jpeg.push(byte);
+        if byte == 0xff {
+            jpeg.push(0);
+        }
+    }
+    jpeg.extend([0xff, 0xd9]);
+    jpeg
 }

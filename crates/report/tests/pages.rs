@@ -325,6 +325,15 @@ fn the_page_of_three_hundred_requests_is_small() {
 }
 
 #[test]
+fn the_initiator_of_a_request_is_a_link_without_the_origin_of_the_page() {
+    let mut media = media_of("app", 1);
+    media.requests[0].initiator = Some("https://example.com/js/app.js".to_owned());
+    let page = page(&report("something"), Some(&media));
+    let link = r#"<dt>Initiator</dt><dd><a href="https://example.com/js/app.js" rel="noreferrer">/js/app.js</a></dd>"#;
+    assert!(page.contains(link));
+}
+
+#[test]
 fn a_report_without_media_says_so_and_shows_the_rest() {
     let page = page(&report("something"), None);
     assert!(page.contains("are no longer stored"));
@@ -377,9 +386,33 @@ fn a_page_that_could_not_be_measured_has_an_error_and_advice() {
     assert!(!page.contains("class=\"ring"));
 }
 
+/// Returns media with a filmstrip of one picture.
+fn media_with_film() -> ReportMedia {
+    ReportMedia {
+        film: vec![media::Frame {
+            at_ms: 100.0,
+            picture: Some(0),
+        }],
+        pictures: vec![media::Picture {
+            mime_type: "image/jpeg".to_owned(),
+            width_px: 231,
+            height_px: 500,
+            data: "AAAA".to_owned(),
+        }],
+        ..media_of("app", 2)
+    }
+}
+
+#[test]
+fn a_filmstrip_can_be_played_as_a_video_which_is_loaded_when_it_is_opened() {
+    let page = page(&report("something"), Some(&media_with_film()));
+    let video = r#"<details class="video"><summary>Play as a video</summary><img src="/reports/aud_1/export/video" width="231" height="522" alt="Video of the load, in page time" loading="lazy""#;
+    assert!(page.contains(video));
+}
+
 #[test]
 fn a_standalone_page_loads_nothing() {
-    let media = media_of("app", 2);
+    let media = media_with_film();
     let page = html::standalone(&report("something"), Some(&media), Some(0)).unwrap();
     for pattern in ["src=\"/", "href=\"/", "url(", "@import"] {
         assert!(!page.contains(pattern), "{pattern}");

@@ -139,7 +139,24 @@ await run('document.querySelector(".frame").click()');
 assert.equal(await run('getComputedStyle(document.querySelector(".frame .pictured")).position'), "fixed", "a click enlarges a frame");
 await run('document.querySelector(".frame").click()');
 assert.equal(await run('getComputedStyle(document.querySelector(".frame .pictured")).position'), "relative", "a second click closes it");
-assert.equal(await run('document.querySelectorAll(".menu a[download]").length'), 7, "all formats can be downloaded");
+assert.equal(await run('document.querySelector(".video img").naturalWidth'), 0, "the video is not loaded before it is opened");
+await run('document.querySelector(".video summary").click()');
+await until('document.querySelector(".video img").naturalWidth > 0', "the video is shown");
+const played = await run(`(async () => {
+  const image = document.querySelector(".video img");
+  const { src, naturalWidth, naturalHeight } = image;
+  const decoder = new ImageDecoder({ type: "image/png", data: (await fetch(src)).body });
+  await decoder.completed;
+  const { frameCount } = decoder.tracks.selectedTrack;
+  let ms = 0;
+  for (let frameIndex = 0; frameIndex < frameCount; frameIndex += 1) {
+    ms += (await decoder.decode({ frameIndex })).image.duration / 1000;
+  }
+  return { frameCount, ms, isShaped: image.getAttribute("width") == naturalWidth && image.getAttribute("height") == naturalHeight };
+})()`);
+assert.ok(played.frameCount > 1 && played.ms > 2000, `${played.frameCount} frames last ${played.ms} ms`);
+assert.ok(played.isShaped, "the page knows the size of the video");
+assert.equal(await run('document.querySelectorAll(".menu a[download]").length'), 8, "all formats can be downloaded");
 assert.ok(await run('fetch(`${location.pathname}/export/json`).then((reply) => reply.json()).then((report) => report.plumblineVersion)'));
 
 // The link without a text is a magenta box three screens below the first: its crop shows that colour.

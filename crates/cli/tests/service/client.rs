@@ -68,6 +68,22 @@ impl Client {
         response
     }
 
+    /// Signs in to the web pages, and returns the cookie of the session.
+    pub fn sign_in(&self) -> String {
+        let body = format!("key={}", self.key);
+        let request = format!(
+            "POST /sign-in HTTP/1.1\r\nHost: test\r\nSec-Fetch-Site: same-origin\r\n\
+             Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {}\r\n\
+             Connection: close\r\n\r\n{body}",
+            body.len()
+        );
+        let response = self.send_text(&request).expect("the server responds");
+        let mut lines = response.lines();
+        let cookie = lines.find_map(|line| line.strip_prefix("set-cookie: "));
+        let cookie = cookie.unwrap_or_else(|| panic!("no session: {response}"));
+        cookie.split(';').next().unwrap().to_owned()
+    }
+
     fn post_text(&self, path: &str, body: &str) -> String {
         format!(
             "POST {path} HTTP/1.1\r\nHost: test\r\nX-SVC-KEY: {}\r\n\

@@ -285,14 +285,26 @@ fn judge_gives_the_same_files() {
     let output = plumbline()
         .arg("judge")
         .arg(&bundle)
-        .args(["--output", "csv,junit", "--output-path"])
+        .args(["--output", "csv,junit,video", "--output-path"])
         .arg(&prefix)
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let file = |extension: &str| format!("{}.{extension}", prefix.display());
     for extension in ["csv", "junit.xml"] {
-        assert!(Path::new(&format!("{}.{extension}", prefix.display())).exists());
+        assert!(Path::new(&file(extension)).exists());
     }
+    // No line break follows a file that is no text.
+    let video = fs::read(file("video.png")).unwrap();
+    assert!(video.starts_with(b"\x89PNG\r\n\x1a\n"));
+    assert!(video.ends_with(b"IEND\xae\x42\x60\x82"));
+    let output = plumbline()
+        .arg("judge")
+        .arg(&bundle)
+        .args(["--output", "video"])
+        .output()
+        .unwrap();
+    assert!(output.stdout == video, "{:?}", output.status);
 }
 
 #[test]
@@ -300,7 +312,7 @@ fn an_invalid_output_has_exit_code_2_and_lists_the_formats() {
     for (args, expected) in [
         (
             &["--output", "pdf"][..],
-            "json, lighthouse, har, csv, junit, trace",
+            "json, lighthouse, har, csv, junit, trace, html, video",
         ),
         (&["--output-path", "x"][..], "--output"),
         (

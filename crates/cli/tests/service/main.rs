@@ -16,6 +16,7 @@ mod hostile;
 mod login_site;
 mod operating;
 mod output;
+mod own_pages;
 mod pages;
 mod postgres;
 mod recordings;

@@ -8,6 +8,8 @@ use super::charts::Axis;
 use super::figures::{coordinate, ms, tick};
 use super::load::milestones;
 use super::pictures::PictureSource;
+use crate::export::Format;
+use crate::video;
 
 /// An image of a filmstrip.
 pub struct FilmImage {
@@ -25,6 +27,8 @@ pub struct FilmView {
     pub aria_label: String,
     /// Why frames at the end are missing, if they are.
     pub note: Option<String>,
+    /// The same load as a video, where one is served.
+    pub video: Option<FilmImage>,
 }
 
 /// A frame of a filmstrip.
@@ -142,10 +146,24 @@ pub fn film(media: &ReportMedia, source: &PictureSource, times: FilmTimes) -> Op
                 ms(end_ms)
             )
         }),
+        video: None,
     })
 }
 
 impl FilmView {
+    /// Adds the video of the load, if the page refers to files below its own path.
+    pub(super) fn with_video(mut self, source: &PictureSource) -> Self {
+        if let PictureSource::Linked(base) = source {
+            let (width, height) = video::size(self.size.0, self.size.1);
+            self.video = Some(FilmImage {
+                src: format!("{base}/export/{}", Format::Video.name()),
+                width,
+                height,
+            });
+        }
+        self
+    }
+
     /// Adds the outline of the largest content to the first frame that shows it. The outline is
     /// that of the final layout, so this is only right for pages whose layout did not shift.
     pub(super) fn outlined(mut self, outline: Option<&str>) -> Self {

@@ -15,10 +15,7 @@ impl Link {
     pub(super) fn new(url: &str, page_url: &str) -> Self {
         let is_http = ["http://", "https://"].iter().any(|s| url.starts_with(s));
         if !is_http {
-            return Self {
-                href: None,
-                text: url.to_owned(),
-            };
+            return Self::text_only(url.to_owned());
         }
         let own = url.strip_prefix(origin(page_url));
         let own = own.filter(|path| path.starts_with(['/', '?', '#']));
@@ -27,6 +24,11 @@ impl Link {
             href: Some(url.to_owned()),
             text: own.unwrap_or_else(without_scheme).to_owned(),
         }
+    }
+
+    /// Creates a text that links to nothing.
+    pub(super) fn text_only(text: String) -> Self {
+        Self { href: None, text }
     }
 
     /// Creates the link of a position in a file: its text ends with the position.

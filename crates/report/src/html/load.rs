@@ -6,6 +6,7 @@ use plumbline_model::media::{
 
 use super::charts::{self, Axis};
 use super::figures::{bytes, coordinate, count, ms};
+use super::links::Link;
 
 /// Returns the name, class and time of each milestone that the load reached.
 pub(super) fn milestones(marks: &Marks) -> Vec<(&'static str, &'static str, f64)> {
@@ -148,7 +149,7 @@ pub(super) struct RowView {
     pub(super) bytes: u64,
     /// The duration, for sorting.
     pub(super) duration_ms: i64,
-    pub(super) facts: Vec<(String, String)>,
+    pub(super) facts: Vec<(String, Link)>,
 }
 
 /// Returns the position in per cent and the label of each tick.
@@ -162,8 +163,8 @@ pub fn ticks(axis: Axis) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Returns the waterfall of one audit.
-pub(super) fn waterfall(media: &ReportMedia) -> WaterfallView {
+/// Returns the waterfall of one audit of the page with this URL.
+pub(super) fn waterfall(media: &ReportMedia, page_url: &str) -> WaterfallView {
     let axis = Axis {
         end_ms: media.end_ms,
     };
@@ -196,7 +197,9 @@ pub(super) fn waterfall(media: &ReportMedia) -> WaterfallView {
         .map(|task| task.1)
         .fold(0.0, f64::max);
     WaterfallView {
-        rows: rows.map(|(index, r)| row(index + 1, r, axis)).collect(),
+        rows: rows
+            .map(|(index, request)| row(index + 1, request, axis, page_url))
+            .collect(),
         left_out: media.requests_left_out,
         ticks: ticks(axis),
         marks: milestones(&media.marks)
@@ -262,7 +265,7 @@ fn work_texts(total_ms: &[f64; WORK_KINDS.len()]) -> Vec<String> {
         .collect()
 }
 
-fn row(number: usize, request: &RequestEntry, axis: Axis) -> RowView {
+fn row(number: usize, request: &RequestEntry, axis: Axis, page_url: &str) -> RowView {
     let duration_ms = request.end_ms.map(|end_ms| end_ms - request.start_ms);
     let failed = request.error.is_some() || request.status.is_some_and(|s| s >= 400);
     let status = match (request.status, &request.error) {
@@ -289,17 +292,17 @@ fn row(number: usize, request: &RequestEntry, axis: Axis) -> RowView {
         bar: charts::bar(request, axis),
         bytes: request.transfer_bytes,
         duration_ms: duration_ms.unwrap_or_default().round() as i64,
-        facts: facts(request),
+        facts: facts(request, page_url),
     }
 }
 
 /// Returns the details of a request that are known.
-fn facts(request: &RequestEntry) -> Vec<(String, String)> {
+fn facts(request: &RequestEntry, page_url: &str) -> Vec<(String, Link)> {
     let phases = &request.phases;
     let mut facts = Vec::new();
     let mut fact = |name: &str, value: Option<String>| {
         if let Some(value) = value.filter(|value| !value.is_empty()) {
-            facts.push((name.to_owned(), value));
+            facts.push((name.to_owned(), Link::text_only(value)));
         }
     };
     fact("Error", request.error.clone());
@@ -327,9 +330,12 @@ fn facts(request: &RequestEntry) -> Vec<(String, String)> {
         "Method",
         Some(request.method.clone()).filter(|method| method != "GET"),
     );
-    fact("Initiator", request.initiator.clone());
-    for (name, value) in &request.headers {
-        fact(name, Some(value.clone()));
+    if let Some(initiator) = request.initiator.as_deref().filter(|url| !url.is_empty()) {
+        facts.push(("Initiator".to_owned(), Link::new(initiator, page_url)));
+    }
+    let headers = request.headers.iter();
+    for (name, value) in headers.filter(|(_, value)| !value.is_empty()) {
+        facts.push((name.clone(), Link::text_only(value.clone())));
     }
     facts
 }

@@ -167,8 +167,8 @@ fn template<'a>(page: &'a ReportPage<'a>) -> ReportTemplate<'a> {
         .zip(film::largest_content(report))
         .and_then(|(media, rect)| film::outline(media, rect));
     let film = media.and_then(|media| film::film(media, source, FilmTimes::of([media])?));
-    let film =
-        film.map(|film| film.outlined(outline.as_deref().filter(|_| has_stable_layout(report))));
+    let shown_outline = outline.as_deref().filter(|_| has_stable_layout(report));
+    let film = film.map(|film| film.outlined(shown_outline).with_video(source));
     ReportTemplate {
         actions: page.actions,
         failure_note: page.failure_note,
@@ -210,11 +210,11 @@ fn template<'a>(page: &'a ReportPage<'a>) -> ReportTemplate<'a> {
         film,
         outline,
         critical_path: media.and_then(|media| load::critical_path(&media.critical_path)),
-        waterfall: media.map(load::waterfall),
         functions: report
             .profile
             .as_deref()
             .map(|profile| functions_view(profile, url)),
+        waterfall: media.map(|media| load::waterfall(media, url)),
         types: media.map_or_else(Vec::new, |media| load::shares(&media.by_type)),
         hosts: media.map_or_else(Vec::new, |media| load::shares(&media.by_host)),
         comparison: report.comparison.as_deref().map(comparison_view),

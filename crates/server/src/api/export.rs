@@ -70,8 +70,9 @@ pub(crate) async fn file(
         }
         _ => None,
     };
+    let use_media = format.uses_media() && !(format.uses_evidence() && bundle.is_some());
     let media = match &service.app.pages {
-        Some(pages) if format.uses_media() => pages.media_part(&stored, |_| true).await?,
+        Some(pages) if use_media => pages.media_part(&stored, |_| true).await?,
         _ => None,
     };
     let name = format!("{}.{}", stored.audit_id, format.extension());
@@ -113,8 +114,8 @@ fn export(
         made_at_ms: stored.created_at.0,
     });
     exported.map_err(|error| match error {
-        ExportError::NoEvidence(_) => Failure::NoEvidence,
         ExportError::NoProfile => Failure::NotFound,
+        ExportError::NoEvidence(_) | ExportError::NoScreenshots => Failure::NoEvidence,
         other => Failure::internal(format!("{} of {}: {other}", format.name(), stored.audit_id)),
     })
 }

@@ -24,7 +24,11 @@ fn report() -> Value {
 }
 
 fn packed_bundle() -> Vec<u8> {
-    let bundle = Bundle {
+    bundle().pack().unwrap()
+}
+
+fn bundle() -> Bundle {
+    Bundle {
         recording: None,
         profile_trace: None,
         format: FORMAT,
@@ -38,9 +42,11 @@ fn packed_bundle() -> Vec<u8> {
         artifacts: Default::default(),
         warnings: Vec::new(),
         timings: Vec::new(),
-    };
-    bundle.pack().unwrap()
+    }
 }
+
+/// A trace with screenshots, shared with the engine's tests.
+const TRACE: &[u8] = include_bytes!("../../../engine/tests/data/renders-in-steps.trace.json.gz");
 
 /// Returns the name of the first attempt's blob.
 fn blob_name(audit_id: &str) -> String {
@@ -112,6 +118,35 @@ async fn each_format_is_a_file_with_its_type_and_a_name() {
     let lighthouse = audit.send("?format=lighthouse").await.json();
     assert_eq!(lighthouse["categories"]["performance"]["score"], 0.91);
     assert_eq!(lighthouse["fetchTime"], "2027-01-15T08:00:00.007Z");
+}
+
+#[tokio::test]
+async fn a_video_is_an_animated_png_of_the_screenshots() {
+    let audit = CompletedAudit::new().await;
+    let without = audit.send("?format=video").await;
+    assert_eq!(without.status, 404, "the trace has no screenshots");
+    let bundle = Bundle {
+        trace: TRACE.to_vec(),
+        ..bundle()
+    };
+    let packed = bundle.pack().unwrap();
+    let name = blob_name(&audit.audit_id);
+    audit.bundles.put(&name, &packed).unwrap();
+    let reply = audit.send("?format=video").await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+    assert_eq!(reply.header("content-type"), Some("image/png"));
+    let name = format!("attachment; filename=\"{}.video.png\"", audit.audit_id);
+    assert_eq!(reply.header("content-disposition"), Some(name.as_str()));
+    assert_animated(&reply.body);
+}
+
+/// Checks that a file is an animated PNG with several frames.
+pub fn assert_animated(file: &[u8]) {
+    assert!(file.starts_with(b"\x89PNG\r\n\x1a\n"));
+    let control = file.windows(4).position(|kind| kind == b"acTL").unwrap();
+    let frames = file[control + 4..].first_chunk().unwrap();
+    assert!(u32::from_be_bytes(*frames) > 1);
+    assert!(file.ends_with(b"IEND\xae\x42\x60\x82"));
 }
 
 #[tokio::test]

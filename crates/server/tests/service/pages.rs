@@ -1,6 +1,6 @@
 //! The web pages, as browsers request them.
 
-use std::io::Read;
+use std::{collections::BTreeSet, io::Read};
 
 use flate2::read::GzDecoder;
 use plumbline_bundle::Phase;
@@ -110,6 +110,57 @@ async fn the_form_is_prefilled_by_the_query() {
     }
     let icon = rig.browse(&get("/favicon.ico")).await;
     assert_eq!(icon.header("content-type"), Some("image/svg+xml"));
+}
+
+#[tokio::test]
+async fn every_field_of_the_form_is_prefilled_by_its_name() {
+    let rig = Rig::with_pages().await;
+    let cookie = sign_in(&rig, &rig.key).await;
+    let see = async |query: &str| {
+        let request = get(&format!("/?{query}")).header("Cookie", &cookie);
+        rig.browse(&request).await.text().to_owned()
+    };
+    let empty = see("").await;
+    let form = empty
+        .split("</form>")
+        .find(|part| part.contains(r#"class="order""#));
+    let fields = form.unwrap().split(" name=\"").skip(1);
+    let fields = fields.map(|field| field.split('"').next().unwrap());
+    let fields: BTreeSet<&str> = fields.collect();
+    let cases = [
+        ("url", "a.test", r#"value="a.test""#),
+        ("compareWith", "b.test", r#"value="b.test""#),
+        ("device", "pixel", r#"<option value="pixel" selected>"#),
+        ("network", "dsl", r#"<option value="dsl" selected>"#),
+        ("location", "eu", r#"<option value="eu" selected>"#),
+        ("consent", "accept", r#"<option value="accept" selected>"#),
+        ("view", "repeat", r#"<option value="repeat" selected>"#),
+        ("runs", "4", r#"value="4""#),
+        ("quick", "true", r#"name="quick" value="true" checked"#),
+        ("record", "true", r#"name="record" value="true" checked"#),
+        (
+            "interactions",
+            "true",
+            r#"name="interactions" value="true" checked"#,
+        ),
+        ("preparing", "%5B1%5D", ">[1]</textarea>"),
+        (
+            "preset",
+            "lighthouse-desktop",
+            r#"<option value="desktop" selected>"#,
+        ),
+    ];
+    // The field for a session exists only if there is one.
+    let names = cases.map(|(name, ..)| name);
+    assert_eq!(fields, names.into_iter().collect());
+    for (name, value, expected) in cases {
+        assert!(!empty.contains(expected), "{name} is empty otherwise");
+        let page = see(&format!("{name}={value}")).await;
+        assert!(page.contains(expected), "{name}: {page}");
+    }
+    let members = see("flow=%5B2%5D&steps=%5B1%5D").await;
+    let json = "{\n  &#34;steps&#34;: [1],\n  &#34;flow&#34;: [2]\n}</textarea>";
+    assert!(members.contains(json), "{members}");
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ use plumbline_server::Logo;
 use plumbline_store::{BlobPart, Blobs};
 
 use crate::{
+    exports::assert_animated,
     rig::{HttpRequest, Rig, failure, get},
     visitor::{assert_is_page, completed, form, sign_in},
 };
@@ -75,7 +76,16 @@ async fn a_report_can_be_downloaded_by_its_owner_and_by_those_with_the_link() {
             .text()
             .contains(r#"<meta name="robots" content="noindex">"#)
     );
-    for format in ["json", "lighthouse", "har", "csv", "junit", "trace", "html"] {
+    for format in [
+        "json",
+        "lighthouse",
+        "har",
+        "csv",
+        "junit",
+        "trace",
+        "html",
+        "video",
+    ] {
         for (page, base) in [(&page, &path), (&shared, &link)] {
             let href = format!(r#"href="{base}/export/{format}" download"#);
             assert!(page.text().contains(&href), "{href}");
@@ -218,6 +228,26 @@ async fn a_picture_is_read_without_the_others_and_from_media_of_earlier_versions
     assert_eq!(rig.browse(&see("")).await.status, 200);
     assert_eq!(rig.browse(&see("/frame-0")).await.status, 500);
     assert_eq!(rig.browse(&see("/frame-3")).await.status, 404);
+}
+
+/// Report media of an earlier version, with a filmstrip.
+const SMALL_PAGE: &[u8] = include_bytes!("../../../model/tests/data/small-page.media.gz");
+
+#[tokio::test]
+async fn a_filmstrip_is_played_as_a_video_while_the_evidence_is_no_longer_stored() {
+    let rig = Rig::with_pages().await;
+    let id = completed(&rig).await;
+    let owner = sign_in(&rig, &rig.key).await;
+    let path = format!("/reports/{id}");
+    let video = format!("{path}/export/video");
+    let see = |path: &str| get(path).header("Cookie", &owner);
+    assert_eq!(rig.browse(&see(&video)).await.status, 404);
+    rig.put_blob("exhibits", &id, SMALL_PAGE);
+    let page = rig.browse(&see(&path)).await;
+    assert!(page.text().contains(&format!(r#"<img src="{video}" "#)));
+    let file = rig.browse(&see(&video)).await;
+    assert_eq!(file.header("content-type"), Some("image/png"));
+    assert_animated(&file.body);
 }
 
 /// A blob storage that fails.

@@ -136,7 +136,8 @@ pub(super) fn single() -> Vec<Operation> {
             tag: "Audits",
             summary: "Get the whole report",
             description: "With `format`, the report is a file for other tools. `har` and `trace` are made from the \
-                          audit's evidence; the status is 404 if that is no longer stored.",
+                          audit's evidence; the status is 404 if that is no longer stored. `video` is an animated PNG of \
+                          the load, with fewer pictures if the evidence is no longer stored, and 404 if there are none.",
             requires_key: true,
             parameters: vec![
                 path_id("The audit id.", AUDIT_ID),
@@ -163,7 +164,12 @@ fn whole_report() -> Value {
     for format in Format::ALL {
         let media_type = format.content_type().split(';').next().unwrap_or_default();
         if response["content"].get(media_type).is_none() {
-            response["content"][media_type] = json!({ "schema": text() });
+            let schema = if format.is_text() {
+                text()
+            } else {
+                json!({ "type": "string", "contentMediaType": media_type })
+            };
+            response["content"][media_type] = json!({ "schema": schema });
         }
     }
     response

@@ -195,8 +195,8 @@ async fn session_names(service: &SharedState, account_id: &str) -> Result<Vec<St
     Ok(sessions.into_iter().map(|session| session.name).collect())
 }
 
-/// Returns the device, network and location of the query, and the last choice where the query names
-/// none that the catalog has.
+/// Returns the form as the query fills it in, with the device, network and location of the last
+/// choice where the query names none that the catalog has.
 fn prefilled(
     service: &SharedState,
     headers: &HeaderMap,
@@ -204,6 +204,12 @@ fn prefilled(
 ) -> Result<StartForm, Failure> {
     let catalog = &service.app.catalog;
     let mut form = last_choice(service, headers);
+    if let Some(id) = query(parts, "preset")?
+        && let Some(preset) = catalog.preset(&id)
+    {
+        form.device = preset.device.to_owned();
+        form.network = preset.network.to_owned();
+    }
     if let Some(id) = query(parts, "device")?.filter(|id| catalog.device(id).is_some()) {
         form.device = id;
     }
@@ -223,8 +229,29 @@ fn prefilled(
         form.consent = Consent::from_name(&consent).unwrap_or_default();
     }
     form.is_repeat_view = query(parts, "view")?.is_some_and(|value| value == "repeat");
+    form.interactions = query(parts, "interactions")?.is_some_and(|value| value == "true");
     form.session = query(parts, "session")?.unwrap_or_default();
+    form.preparing = prefilled_preparing(parts)?;
     Ok(form)
+}
+
+/// Returns what the query tells to do before the visit, and the flow after it: `preparing`, or the
+/// members of its JSON one by one. Whether they are valid is checked when the audit is started.
+fn prefilled_preparing(parts: &Parts) -> Result<String, Failure> {
+    if let Some(preparing) = query(parts, "preparing")? {
+        return Ok(preparing);
+    }
+    let mut members = Vec::new();
+    for name in ["state", "steps", "expect", "flow"] {
+        if let Some(json) = query(parts, name)?.filter(|json| !json.is_empty()) {
+            members.push(format!("  \"{name}\": {json}"));
+        }
+    }
+    Ok(if members.is_empty() {
+        String::new()
+    } else {
+        format!("{{\n{}\n}}", members.join(",\n"))
+    })
 }
 
 /// Returns the last choice if the catalog still has it, and defaults otherwise.
