@@ -204,6 +204,15 @@ mod tests {
     }
 
     #[test]
+    fn a_longer_lifetime_does_not_change_the_first_visit() {
+        let sent = json!({"resourceType": "Script", "renderBlocking": "blocking"});
+        let script = Traced::new().resource("2.1", "https://example.test/a.js", sent, json!({}));
+        let savings = script.judge_on_slow_network(CHECK).savings.unwrap();
+        assert_eq!(savings.wasted_bytes, Some(20_000.0));
+        assert_eq!((savings.fcp_ms, savings.lcp_ms), (None, None));
+    }
+
+    #[test]
     fn expires_is_relative_to_the_date_header() {
         let expires = |value: &str| {
             wasted(json!([{"name": "Expires", "value": value},
