@@ -4,7 +4,7 @@ use plumbline_model::check::Savings;
 use plumbline_trace::{Resource, Trace};
 
 use super::{Facts, Missing};
-use crate::replay::Replay;
+use crate::replay::{Paint, Replay};
 
 /// Returns the resources of the measured navigation in the order of their requests.
 pub fn loaded(trace: &Trace) -> impl Iterator<Item = &Resource> {
@@ -75,12 +75,12 @@ pub fn time_saved_in_steps(facts: &Facts, wasted: &[(&str, f64)], step_ms: f64) 
     let Ok(replay) = facts.get::<Replay>() else {
         return Savings::default();
     };
-    let (fcp_ms, lcp_ms) = replay.saved_ms_without_bytes(wasted);
+    let saved_ms = |paint| replay.saved_ms_without_bytes(paint, wasted);
     // Negative savings count as 0, and -0 becomes 0.
     let round_to_step = |ms: f64| ((ms / step_ms).round() * step_ms).max(0.0) + 0.0;
     Savings {
-        fcp_ms: fcp_ms.map(round_to_step),
-        lcp_ms: lcp_ms.map(round_to_step),
+        fcp_ms: saved_ms(Paint::First).map(round_to_step),
+        lcp_ms: saved_ms(Paint::Largest).map(round_to_step),
         ..Savings::default()
     }
 }

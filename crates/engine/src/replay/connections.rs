@@ -11,8 +11,8 @@ const SEGMENT_BYTES: f64 = 1460.0;
 const FIRST_WINDOW_SEGMENTS: f64 = 10.0;
 /// The maximum number of connections per origin over HTTP/1.1; HTTP/2 uses one.
 const MAX_PER_ORIGIN: usize = 6;
-/// The number of round trips of a DNS lookup.
-const DNS_ROUND_TRIPS: f64 = 2.0;
+/// The number of round trips of a DNS lookup on the emulated line.
+const DNS_ROUND_TRIPS: f64 = 1.0;
 const MAX_AT_ONCE: f64 = 10.0;
 
 /// Returns the number of downloads that can use the bandwidth at once, each with a segment per
@@ -82,6 +82,13 @@ impl SimulatedConnection {
             downloading_ms += self.rtt_ms;
             window_segments = (window_segments * 2.0).min(max_segments).max(1.0);
             received_bytes += window_segments * SEGMENT_BYTES;
+        }
+        // On a full line the end of a response need not wait for the end of a round trip.
+        let window_bytes = window_segments * SEGMENT_BYTES;
+        if received_bytes > bytes && downloading_ms > 0.0 && window_segments >= max_segments {
+            let unused = ((received_bytes - bytes) / window_bytes).min(1.0);
+            downloading_ms -= self.rtt_ms * unused;
+            received_bytes = bytes;
         }
         TransferProgress {
             elapsed_ms: waiting_ms + downloading_ms,
@@ -194,6 +201,9 @@ impl<'g> ConnectionPool<'g> {
 
     /// Returns the time that a request starting at `start_ms` waits for the host's address.
     pub(super) fn dns_ms(&mut self, host: &'g str, start_ms: f64) -> f64 {
+        if is_address(host) {
+            return 0.0;
+        }
         let earlier_ms = self.resolved_ms.get(host).copied();
         let wait_ms = earlier_ms.map_or(self.dns_ms, |earlier_ms| {
             (earlier_ms - start_ms).max(0.0).min(self.dns_ms)
@@ -202,6 +212,14 @@ impl<'g> ConnectionPool<'g> {
         self.resolved_ms.insert(host, resolved_ms);
         wait_ms
     }
+}
+
+/// Returns whether a host of a URL is an IP address, or a name that browsers know.
+fn is_address(host: &str) -> bool {
+    host.starts_with('[')
+        || host.parse::<std::net::Ipv4Addr>().is_ok()
+        || host == "localhost"
+        || host.ends_with(".localhost")
 }
 
 /// Returns the connections of an origin: as many as were opened according to the trace, and at

@@ -8,6 +8,7 @@ use super::builder::Builder;
 use super::request::RequestNode;
 use crate::facts::document;
 
+#[derive(Clone)]
 pub(crate) struct Graph {
     pub(crate) nodes: Vec<GraphNode>,
     pub(crate) root: usize,
@@ -15,6 +16,7 @@ pub(crate) struct Graph {
     pub(super) by_id: HashMap<String, usize>,
 }
 
+#[derive(Clone)]
 pub(crate) struct GraphNode {
     pub(crate) start_us: f64,
     pub(crate) end_us: f64,
@@ -23,6 +25,7 @@ pub(crate) struct GraphNode {
     pub(crate) needed_by: Vec<usize>,
 }
 
+#[derive(Clone)]
 pub(crate) enum NodeKind {
     Request(RequestNode),
     Task(TaskDependencies),
@@ -105,6 +108,52 @@ impl Graph {
         }
     }
 
+    /// Makes the tasks that lay out or paint wait for the render-blocking requests that ended before
+    /// them.
+    pub(super) fn render_after_blocking_requests(&mut self) {
+        let is_blocking = |node: &GraphNode| {
+            let request = node.request().filter(|_| !node.needs.is_empty());
+            request.is_some_and(RequestNode::blocks_rendering)
+        };
+        let nodes = self.nodes.iter().enumerate();
+        let blocking: Vec<usize> = nodes
+            .filter(|(_, node)| is_blocking(node))
+            .map(|(at, _)| at)
+            .collect();
+        for at in 0..self.nodes.len() {
+            let is_rendering = self.nodes[at].task().is_some_and(is_rendering);
+            if !is_rendering || self.nodes[at].needs.is_empty() {
+                continue;
+            }
+            for need in &blocking {
+                let has_ended = self.nodes[*need].end_us <= self.nodes[at].start_us;
+                if has_ended && !self.nodes[at].needs.contains(need) {
+                    self.nodes[at].needs.push(*need);
+                    self.nodes[*need].needed_by.push(at);
+                }
+            }
+        }
+    }
+
+    /// Marks the nodes that need, besides the document, nothing but marked nodes. The page is laid
+    /// out and painted nevertheless.
+    pub(super) fn mark_those_that_need_only(&self, marked: &mut [bool]) {
+        let mut order: Vec<usize> = (0..self.nodes.len()).collect();
+        // A dependency starts first.
+        order.sort_by(|a, b| self.nodes[*a].start_us.total_cmp(&self.nodes[*b].start_us));
+        for at in order {
+            let needs = &self.nodes[at].needs;
+            let mut others = needs
+                .iter()
+                .filter(|need| **need != self.document)
+                .peekable();
+            let is_rendering = self.nodes[at].task().is_some_and(is_rendering);
+            if !is_rendering && others.peek().is_some() && others.all(|need| marked[*need]) {
+                marked[at] = true;
+            }
+        }
+    }
+
     /// Removes the edges of nodes that do not depend on the root: they started before the document.
     fn drop_unreachable(&mut self) {
         let all = vec![true; self.nodes.len()];
@@ -121,6 +170,10 @@ impl Graph {
     }
 }
 
+fn is_rendering(task: &TaskDependencies) -> bool {
+    task.has_layout || task.has_paint
+}
+
 pub(super) fn first_of_chain(nodes: &[GraphNode], node: usize) -> usize {
     let resource = nodes[node].request().map(|request| request.resource);
     let mut at = node;
@@ -133,4 +186,71 @@ pub(super) fn first_of_chain(nodes: &[GraphNode], node: usize) -> usize {
         at -= 1;
     }
     at
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use plumbline_trace::Exchange;
+
+    use super::*;
+
+    fn node(start_us: f64, kind: NodeKind, needs: Vec<usize>) -> GraphNode {
+        GraphNode {
+            start_us,
+            end_us: start_us + 1.0,
+            kind,
+            needs,
+            needed_by: Vec::new(),
+        }
+    }
+
+    fn request(priority: &str, is_render_blocking: bool) -> NodeKind {
+        NodeKind::Request(RequestNode {
+            is_render_blocking,
+            exchange: Arc::new(Exchange {
+                priority: priority.to_owned(),
+                ..Exchange::default()
+            }),
+            ..RequestNode::default()
+        })
+    }
+
+    fn task(has_layout: bool) -> NodeKind {
+        NodeKind::Task(TaskDependencies {
+            has_layout,
+            ..TaskDependencies::default()
+        })
+    }
+
+    /// A document, a style sheet, an image, the first layout, a task that parsed the style sheet,
+    /// and a style sheet that came after the layout.
+    fn page() -> Graph {
+        Graph::with_nodes(vec![
+            node(0.0, request("VeryHigh", false), Vec::new()),
+            node(10.0, request("VeryHigh", true), vec![0]),
+            node(10.0, request("Low", false), vec![0]),
+            node(20.0, task(true), vec![0]),
+            node(20.0, task(false), vec![0, 1]),
+            node(30.0, request("VeryHigh", true), vec![0]),
+        ])
+    }
+
+    #[test]
+    fn pages_are_laid_out_after_the_requests_that_block_rendering() {
+        let mut graph = page();
+        graph.render_after_blocking_requests();
+        assert_eq!(graph.nodes[3].needs, [0, 1]);
+        assert_eq!(graph.nodes[1].needed_by, [3]);
+    }
+
+    #[test]
+    fn what_only_needs_deferred_nodes_is_deferred_except_layout() {
+        let mut graph = page();
+        graph.render_after_blocking_requests();
+        let mut deferred = [false, true, false, false, false, false];
+        graph.mark_those_that_need_only(&mut deferred);
+        assert_eq!(deferred, [false, true, false, false, true, false]);
+    }
 }

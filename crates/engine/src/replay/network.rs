@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use plumbline_trace::{OriginLatency, Trace, origin_latencies};
 
+#[derive(Clone)]
 pub(super) struct ReplayNetwork {
     pub(super) rtt_ms: f64,
     pub(super) bits_per_ms: f64,
@@ -37,6 +38,14 @@ impl ReplayNetwork {
             extra_rtt_ms: by_origin(&|latency| Some(latency.rtt_ms? - nearest_ms)),
             response_ms: by_origin(&|latency| latency.response_ms(nearest_ms)),
         })
+    }
+
+    /// Returns the same network with a line that is faster by this factor.
+    pub(super) fn faster(&self, factor: f64) -> Self {
+        Self {
+            bits_per_ms: self.bits_per_ms * factor,
+            ..self.clone()
+        }
     }
 
     /// Creates a network without measurements of servers.

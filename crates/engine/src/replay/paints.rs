@@ -5,21 +5,45 @@ use std::collections::{HashMap, HashSet};
 use super::graph::{Graph, GraphNode};
 use super::request::RequestNode;
 
+/// Returns the nodes that a paint needs, and those that share the line with them: requests of high
+/// priority except images, which the browser does not hold back, and what these depend on.
+pub(super) fn loaded(graph: &Graph, paint_us: f64, needed: &[bool]) -> Vec<bool> {
+    let is_loaded = |at: usize, node: &GraphNode| {
+        let is_urgent = node.request().is_some_and(|request| {
+            request.resource_type != "Image"
+                && matches!(request.exchange.priority.as_str(), "High" | "VeryHigh")
+        });
+        needed[at] || (is_urgent && !node.needs.is_empty() && node.start_us <= paint_us)
+    };
+    let nodes = graph.nodes.iter().enumerate();
+    let open = nodes.filter(|(at, node)| is_loaded(*at, node));
+    with_dependencies(graph, open.map(|(at, _)| at).collect())
+}
+
 /// Returns the dependencies of the first contentful paint: render-blocking requests not initiated
-/// by scripts.
-pub(super) fn needed_first(graph: &Graph, paint_us: f64) -> Vec<bool> {
+/// by scripts, or, if scripts draw the page, all that they loaded and did.
+pub(super) fn needed_first(graph: &Graph, paint_us: f64, is_drawn_by_script: bool) -> Vec<bool> {
+    if is_drawn_by_script {
+        return needed(graph, paint_us, true, is_no_picture);
+    }
     needed(graph, paint_us, false, |request| {
-        has_blocking_priority(request) && !request.is_by_script
+        request.blocks_rendering() || request.resource_type == "Document"
     })
 }
 
 /// Returns the dependencies of the largest contentful paint: everything except images of low
-/// priority.
-pub(super) fn needed_for_largest(graph: &Graph, paint_us: f64) -> Vec<bool> {
+/// priority, and the image that is painted.
+pub(super) fn needed_for_largest(graph: &Graph, paint_us: f64, image: Option<usize>) -> Vec<bool> {
+    let image = image.and_then(|image| graph.nodes[image].request());
+    let image = image.map(|image| image.resource);
     needed(graph, paint_us, false, |request| {
-        request.resource_type != "Image"
-            || !matches!(request.exchange.priority.as_str(), "Low" | "VeryLow")
+        is_no_picture(request) || Some(request.resource) == image
     })
+}
+
+fn is_no_picture(request: &RequestNode) -> bool {
+    request.resource_type != "Image"
+        || !matches!(request.exchange.priority.as_str(), "Low" | "VeryLow")
 }
 
 /// Returns everything that the largest contentful paint may depend on, as indexes of the trace's
@@ -38,14 +62,6 @@ pub(super) fn perhaps_needed_for_largest(graph: &Graph, paint_us: f64) -> HashSe
         .collect()
 }
 
-fn has_blocking_priority(request: &RequestNode) -> bool {
-    match request.exchange.priority.as_str() {
-        "VeryHigh" => true,
-        "High" => matches!(request.resource_type.as_str(), "Script" | "Document"),
-        _ => false,
-    }
-}
-
 fn needed(
     graph: &Graph,
     paint_us: f64,
@@ -62,7 +78,6 @@ fn needed(
                 && is_blocking(request)
         }
     };
-    let mut nodes = vec![false; graph.nodes.len()];
     // Matching nodes include their dependencies.
     let mut open: Vec<usize> = vec![graph.document];
     let nodes_by_index = graph.nodes.iter().enumerate();
@@ -71,6 +86,11 @@ fn needed(
             .filter(|(at, node)| !node.needs.is_empty() && is_match(*at, node))
             .map(|(at, _)| at),
     );
+    with_dependencies(graph, open)
+}
+
+fn with_dependencies(graph: &Graph, mut open: Vec<usize>) -> Vec<bool> {
+    let mut nodes = vec![false; graph.nodes.len()];
     while let Some(at) = open.pop() {
         if !std::mem::replace(&mut nodes[at], true) {
             open.extend(&graph.nodes[at].needs);
@@ -141,6 +161,8 @@ impl<'g> PaintTasks<'g> {
         first_with(|task| task.has_layout);
         first_with(|task| task.has_paint);
         first_with(|task| task.has_parsing);
+        let has_painted = |at: &&usize| task(at).is_some_and(|task| task.has_paint);
+        tasks.needed.extend(early.iter().rfind(has_painted));
         if with_all_layouts {
             let layouts = early
                 .iter()

@@ -28,6 +28,9 @@ impl PartialOrd for Waiting {
     }
 }
 
+/// Longer than any load.
+const DEFERRED_US: f64 = 1e12;
+
 type Heap = BinaryHeap<Reverse<Waiting>>;
 
 /// The kinds of nodes that can start now.
@@ -49,10 +52,12 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    pub(super) fn push(&mut self, graph: &Graph, node: usize) {
+    /// Adds a node that is ready to start. Those that are deferred start after all others.
+    pub(super) fn push(&mut self, graph: &Graph, node: usize, is_deferred: bool) {
         self.queued_count += 1;
+        let later_us = if is_deferred { DEFERRED_US } else { 0.0 };
         let waiting = Reverse(Waiting {
-            position_us: position_us(&graph.nodes[node]),
+            position_us: position_us(&graph.nodes[node]) + later_us,
             queued_at: self.queued_count,
             node,
         });
@@ -129,7 +134,7 @@ mod tests {
         let graph = star(&["Low", "High", "VeryHigh", "High"], 1);
         let mut queue = Queue::default();
         for node in 1..graph.nodes.len() {
-            queue.push(&graph, node);
+            queue.push(&graph, node, false);
         }
         let order: Vec<usize> =
             std::iter::from_fn(|| queue.pop(FREE_CAPACITY).map(|waiting| waiting.node)).collect();
@@ -142,7 +147,7 @@ mod tests {
         let graph = star(&["High", "High", "High"], 1);
         let mut queue = Queue::default();
         for node in 1..graph.nodes.len() {
-            queue.push(&graph, node);
+            queue.push(&graph, node, false);
         }
         for _ in 0..2 {
             let first = queue.pop(FREE_CAPACITY).unwrap();
@@ -160,8 +165,8 @@ mod tests {
             request.is_local = true;
         }
         let mut queue = Queue::default();
-        queue.push(&graph, 1);
-        queue.push(&graph, 2);
+        queue.push(&graph, 1, false);
+        queue.push(&graph, 2, false);
         let none = StartCapacity {
             for_task: false,
             for_request: false,

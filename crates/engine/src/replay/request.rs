@@ -5,6 +5,8 @@ use std::sync::Arc;
 use plumbline_trace::{Exchange, Resource};
 use url::Url;
 
+use crate::facts::is_render_blocking;
+
 /// A view of an exchange as a node of the graph; every redirect is a node of its own.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RequestNode {
@@ -16,8 +18,13 @@ pub(crate) struct RequestNode {
     pub(crate) origin: String,
     pub(crate) host: String,
     pub(crate) is_tls: bool,
-    /// True if it needs no connection because it comes from a cache or the page itself.
+    /// True if it needs no connection because it comes from a cache or the page itself, or because
+    /// it failed.
     pub(crate) is_local: bool,
+    /// The time that it took to fail; `None` if it succeeded.
+    pub(crate) failed_ms: Option<f64>,
+    /// Whether Chromium marked it as render-blocking.
+    pub(crate) is_render_blocking: bool,
     pub(crate) is_redirect: bool,
     /// The time at which the network stack started it.
     pub(crate) network_us: f64,
@@ -36,6 +43,7 @@ impl RequestNode {
         let headers_us = timing.map_or(resource.start_us, |timing| {
             timing.request_time_us + timing.receive_headers_end_us
         });
+        let has_failed = resource.failure.is_some();
         Some(Self {
             exchange: Arc::clone(&resource.exchange),
             resource: at,
@@ -43,7 +51,11 @@ impl RequestNode {
             origin: url.origin().ascii_serialization(),
             host: url.host_str().unwrap_or_default().to_owned(),
             is_tls: matches!(url.scheme(), "https" | "wss"),
-            is_local: resource.is_disk_cached() || !matches!(url.scheme(), "http" | "https"),
+            is_local: has_failed
+                || resource.is_disk_cached()
+                || !matches!(url.scheme(), "http" | "https"),
+            failed_ms: has_failed.then(|| (resource.finish_us - resource.start_us) / 1000.0),
+            is_render_blocking: is_render_blocking(resource),
             is_redirect: false,
             network_us: timing.map_or(headers_us, |timing| timing.request_time_us),
             headers_us,
@@ -73,14 +85,27 @@ impl RequestNode {
         self.exchange.protocol() == "h2"
     }
 
+    /// Returns whether nothing is painted until the request has ended.
+    pub(super) fn blocks_rendering(&self) -> bool {
+        let has_priority = match self.exchange.priority.as_str() {
+            "VeryHigh" => true,
+            "High" => self.resource_type == "Script",
+            _ => false,
+        };
+        has_priority && self.is_render_blocking && !self.is_by_script
+    }
+
     pub(super) fn has_failed(&self) -> bool {
         self.exchange.failure.is_some() || self.exchange.end_us.is_none()
     }
 }
 
 /// Returns the duration of a local request: 8 ms and 20 ms per megabyte from disk, otherwise 2 ms
-/// and 10 ms.
+/// and 10 ms, and that of the load if it failed.
 pub(super) fn local_ms(request: &RequestNode) -> f64 {
+    if let Some(failed_ms) = request.failed_ms {
+        return failed_ms;
+    }
     let megabytes = request.exchange.resource_bytes as f64 / 1024.0 / 1024.0;
     if request.exchange.is_disk_cached() {
         8.0 + 20.0 * megabytes

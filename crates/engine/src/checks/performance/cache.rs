@@ -3,7 +3,7 @@ use plumbline_trace::{Resource, Trace};
 
 use crate::checks::seo::date::parse_s;
 use crate::checks::{Outcome, check, count};
-use crate::facts::{Facts, Missing, loaded, time_saved};
+use crate::facts::{Facts, Missing, loaded};
 
 check! {
     /// # What
@@ -26,7 +26,8 @@ check! {
     /// # Source
     /// Lighthouse 13.5, `cache-insight`; trace engine, insights/Cache. The distribution of ages at
     /// which files are requested again is Chrome's of 2017, as used there. `Expires` is read
-    /// regardless of the case of its name, and relative to the response's own `Date`.
+    /// regardless of the case of its name, and relative to the response's own `Date`. Bytes are
+    /// estimated, no time: the advice does not change the first visit, which the metrics are about.
     id: "cache-insight",
     pass: "Efficient cache lifetimes",
     fail: "Inefficient cache lifetimes",
@@ -53,15 +54,6 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let trace = facts.get::<Trace>()?;
     let mut short_lived: Vec<ShortLived> = loaded(&trace).filter_map(judge).collect();
     let wasted_bytes: f64 = short_lived.iter().map(|file| file.wasted_bytes).sum();
-    let by_id: Vec<(&str, f64)> = short_lived
-        .iter()
-        .map(|file| (file.resource.id.as_str(), file.wasted_bytes))
-        .collect();
-    let savings = if by_id.is_empty() {
-        Savings::paints(0.0, 0.0)
-    } else {
-        time_saved(facts, &by_id)
-    };
     short_lived.sort_by(|a, b| b.wasted_bytes.total_cmp(&a.wasted_bytes));
     let outcome = match short_lived.len() {
         0 => Outcome::pass(),
@@ -86,7 +78,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     }));
     Ok(outcome
         .with(table.into())
-        .with_savings(savings.with_bytes(wasted_bytes)))
+        .with_savings(Savings::bytes(wasted_bytes + 0.0)))
 }
 
 fn judge(resource: &Resource) -> Option<ShortLived<'_>> {
@@ -209,6 +201,15 @@ mod tests {
             wasted(json!([{"name": "Pragma", "value": "no-cache"}])),
             0.0
         );
+    }
+
+    #[test]
+    fn a_longer_lifetime_does_not_change_the_first_visit() {
+        let sent = json!({"resourceType": "Script", "renderBlocking": "blocking"});
+        let script = Traced::new().resource("2.1", "https://example.test/a.js", sent, json!({}));
+        let savings = script.judge_on_slow_network(CHECK).savings.unwrap();
+        assert_eq!(savings.wasted_bytes, Some(20_000.0));
+        assert_eq!((savings.fcp_ms, savings.lcp_ms), (None, None));
     }
 
     #[test]

@@ -2,10 +2,8 @@ use plumbline_model::check::{Cell, Details, Findings, Row, Savings, Unit};
 use plumbline_trace::{Milestone, Resource, Trace};
 
 use crate::checks::{Outcome, check, count};
-use crate::facts::{
-    DocumentStart, Facts, LargestContent, Missing, TraceElements, is_render_blocking, loaded,
-};
-use crate::replay::Replay;
+use crate::facts::{DrawnByScript, Facts, LargestContent, Missing, is_render_blocking, loaded};
+use crate::replay::{Paint, Replay};
 
 check! {
     /// # What
@@ -22,13 +20,15 @@ check! {
     ///
     /// # Fix
     /// Inline critical CSS, load other style sheets asynchronously or with a `media` attribute, and
-    /// load scripts with `defer` or `async`.
+    /// load scripts with `defer` or `async`. If scripts draw the page, ship less of them, or render
+    /// the page on the server.
     ///
     /// # Source
     /// Lighthouse 13.5, `render-blocking-insight`; trace engine, insights/RenderBlocking. The
     /// savings are estimated by replaying the load without these requests under the audit's network
-    /// conditions. Scripts that draw the page are not left out: content that is not in the document
-    /// as the server sent it waits for them.
+    /// conditions, with each paint where it was observed; an image as the largest content is
+    /// assumed to gain nothing. Scripts that draw the page are not left out: content that is not in
+    /// the document as the server sent it waits for them.
     id: "render-blocking-insight",
     pass: "No render-blocking requests",
     fail: "Render-blocking requests",
@@ -56,62 +56,42 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         return Ok(Outcome::pass().with(table([]).into()));
     }
     blocking.sort_by(|a, b| duration_us(b).total_cmp(&duration_us(a)));
-    let drawn = DrawnByScript::of(facts);
+    let drawn = facts.get::<DrawnByScript>()?;
     let is_deferrable = |resource: &&Resource, is_drawn_by_script: bool| {
         !is_drawn_by_script || resource.traced_type() != "Script"
     };
-    let saved_ms = |is_drawn_by_script: bool| {
+    let saved_ms = |paint: Paint, is_drawn_by_script: bool| {
         let deferrable = blocking.iter().copied();
         let deferrable = deferrable.filter(|it| is_deferrable(it, is_drawn_by_script));
-        saved_ms(facts, &deferrable.collect::<Vec<_>>())
+        saved_ms(facts, paint, &deferrable.collect::<Vec<_>>())
     };
-    let fcp_saved_ms = saved_ms(drawn.first_paint);
+    let fcp_saved_ms = saved_ms(Paint::First, drawn.first_paint).unwrap_or(0.0);
     let mut summary = count(
         blocking.len(),
         "request blocks the first paint",
         "requests block the first paint",
     );
     let has_script = blocking.iter().any(|it| it.traced_type() == "Script");
-    if drawn.first_paint && has_script {
-        summary += ". This page is drawn by script: ship less of it, or render it on the server";
+    if has_script && (drawn.first_paint || drawn.largest_paint) {
+        let subject = if drawn.first_paint {
+            "This page"
+        } else {
+            "The largest content"
+        };
+        summary +=
+            &format!(". {subject} is drawn by script: ship less of it, or render it on the server");
     }
     // An LCP image is assumed not to gain from it (trace engine, insights/RenderBlocking).
     let is_image = facts.get::<LargestContent>()?.image.is_some();
     let lcp_saved_ms = if is_image {
         0.0
     } else {
-        saved_ms(drawn.largest_paint)
+        saved_ms(Paint::Largest, drawn.largest_paint).unwrap_or(fcp_saved_ms)
     };
     let details: Details = table(blocking.into_iter().map(row)).into();
     Ok(Outcome::fail(format!("{summary}."))
         .with(details)
         .with_savings(Savings::paints(fcp_saved_ms, lcp_saved_ms)))
-}
-
-/// Whether the content of a paint is made by scripts, which then cannot be loaded after it.
-#[derive(Debug, Clone, Copy, Default)]
-struct DrawnByScript {
-    first_paint: bool,
-    largest_paint: bool,
-}
-
-impl DrawnByScript {
-    /// Compares the painted content with the document as the server sent it.
-    fn of(facts: &Facts) -> Self {
-        let document = facts.get::<DocumentStart>().ok();
-        let Some(served) = document.as_ref().and_then(|it| it.content.as_ref()) else {
-            // Bundles of earlier versions do not contain it.
-            return Self::default();
-        };
-        let largest = facts.get::<LargestContent>().ok();
-        let paint = largest.as_ref().and_then(|it| it.paint.as_ref());
-        let node = paint.and_then(|paint| TraceElements::of(facts, paint.node_id));
-        let is_served = node.is_none_or(|node| served.may_contain(&node.label));
-        Self {
-            first_paint: served.is_empty(),
-            largest_paint: served.is_empty() || !is_served,
-        }
-    }
 }
 
 /// Returns whether a resource can have delayed the first paint. One in the body blocks only the
@@ -126,18 +106,15 @@ fn duration_us(resource: &Resource) -> f64 {
     resource.notified_us - resource.start_us
 }
 
-/// Returns the time that the first paint would gain without the requests, or 0 if the load cannot
-/// be replayed.
-fn saved_ms(facts: &Facts, blocking: &[&Resource]) -> f64 {
+/// Returns the time that a paint would gain if it did not wait for the requests; `None` if it did
+/// not occur or the load cannot be replayed.
+fn saved_ms(facts: &Facts, paint: Paint, blocking: &[&Resource]) -> Option<f64> {
     let ids: Vec<&str> = blocking
         .iter()
         .map(|resource| resource.id.as_str())
         .collect();
-    facts
-        .get::<Replay>()
-        .ok()
-        .and_then(|replay| replay.saved_ms_by_deferring(&ids, MIN_WASTED_MS))
-        .unwrap_or(0.0)
+    let replay = facts.get::<Replay>().ok()?;
+    replay.saved_ms_by_deferring(paint, &ids, MIN_WASTED_MS)
 }
 
 fn table(rows: impl IntoIterator<Item = Row>) -> Findings {
@@ -248,6 +225,45 @@ mod tests {
             assert!(outcome.savings.unwrap().fcp_ms > Some(100.0), "{served}");
             assert!(!outcome.summary.unwrap().contains("script"));
         }
+    }
+
+    #[test]
+    fn only_content_that_scripts_add_is_drawn_by_script() {
+        let summary = |label: &str, selector: &str| {
+            let script =
+                json!({"renderBlocking": "blocking", "resourceType": "Script", "priority": "High"});
+            let candidate =
+                json!({"candidateIndex": 1, "nodeId": 7, "navigationId": "N", "isMainFrame": true});
+            let content = json!({"text": "Loading the editor", "isCut": false, "elements": 0});
+            let node = json!({"label": label, "selector": selector});
+            let outcome = Traced::new()
+                .resource("2.1", "https://example.test/a.js", script, json!({}))
+                .event(
+                    "largestContentfulPaint::Candidate",
+                    json!({"frame": "F", "data": candidate}),
+                )
+                .visit()
+                .with("conditions", &conditions_slowed_by(1.0).to_string())
+                .with(
+                    "main-document",
+                    &json!({"start": "", "content": content}).to_string(),
+                )
+                .with(
+                    "trace-elements",
+                    &json!([{"nodeId": 7, "node": node}]).to_string(),
+                )
+                .judge(CHECK);
+            // The first paint waits for the script, not for what it draws.
+            assert!(outcome.savings.unwrap().fcp_ms > Some(100.0));
+            outcome.summary.unwrap()
+        };
+        let drawn = summary("GET /pets", "div > p");
+        assert!(
+            drawn.contains("The largest content is drawn by script"),
+            "{drawn}"
+        );
+        assert!(!summary("Loading the editor", "p").contains("script"));
+        assert!(!summary("div.picture", "div.picture").contains("script"));
     }
 
     #[test]

@@ -17,7 +17,8 @@ check! {
     /// Split style sheets by page, and remove rules that no template uses in the build.
     ///
     /// # Source
-    /// Lighthouse 13.5, `unused-css-rules`.
+    /// Lighthouse 13.5, `unused-css-rules`. Bytes are estimated, no time: estimates agreed with what
+    /// the removal of the rules saved in 6 of 10 cases only.
     id: "unused-css-rules",
     pass: "Little unused CSS",
     fail: "Unused CSS",
@@ -31,12 +32,8 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let sheets = facts.get::<StyleSheets>()?;
     let requests = facts.get::<Requests>()?;
     let wastes = sheets.0.iter().filter_map(|sheet| judge(&requests, sheet));
-    Ok(wasted_bytes::outcome(
-        facts,
-        wastes.collect(),
-        "style sheet",
-        "style sheets",
-    ))
+    let outcome = wasted_bytes::outcome(facts, wastes.collect(), "style sheet", "style sheets");
+    Ok(wasted_bytes::without_time(outcome))
 }
 
 fn judge(requests: &Requests, sheet: &StyleSheet) -> Option<WastefulFile> {

@@ -57,6 +57,17 @@ pub(super) fn outcome(
         .with_savings(savings.with_bytes(wasted_bytes))
 }
 
+/// Leaves out the time that a check would save, because it does not agree with what its advice saves
+/// (docs/measuring.md, "Estimated savings").
+pub(super) fn without_time(outcome: Outcome) -> Outcome {
+    let savings = outcome.savings.and_then(|savings| savings.wasted_bytes);
+    Outcome {
+        savings: savings.map(Savings::bytes),
+        figure: None,
+        ..outcome
+    }
+}
+
 fn row(name: Cell, file: &WastefulFile) -> Row {
     let bytes = [file.total_bytes, file.wasted_bytes].map(Cell::Bytes);
     Row::new([name].into_iter().chain(bytes))
