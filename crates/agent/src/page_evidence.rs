@@ -99,6 +99,7 @@ mod tests {
             warnings: Vec::new(),
             timings: Vec::new(),
             recording: None,
+            profile_trace: None,
         }
     }
 

@@ -103,8 +103,14 @@ mod tests {
         let load = SystemLoad::open().unwrap();
         let is_ended = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            scope.spawn(|| while !is_ended.load(Ordering::Relaxed) {});
-            while load.ready() < Some(2) {}
+            scope.spawn(|| {
+                while !is_ended.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+            while load.ready() < Some(2) {
+                std::thread::yield_now();
+            }
             assert!(!load.is_alone());
             is_ended.store(true, Ordering::Relaxed);
         });

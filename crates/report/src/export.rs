@@ -91,7 +91,7 @@ struct DatedReport<'a> {
 
 impl Format {
     /// All formats.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Json,
         Self::Lighthouse,
         Self::Har,
@@ -145,10 +145,7 @@ impl Format {
 
     /// Whether the format cannot be made from the report alone.
     pub fn needs_evidence(self) -> bool {
-        matches!(
-            self,
-            Self::Har | Self::Trace | Self::Profile | Self::Video
-        )
+        matches!(self, Self::Har | Self::Trace | Self::Profile | Self::Video)
     }
 
     /// Whether the format contains more if there is a bundle.

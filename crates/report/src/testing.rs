@@ -182,7 +182,7 @@ pub(crate) fn jpeg(columns: u16, rows: u16, color: impl Fn(u16, u16) -> [u8; 3])
             bits.push('0');
         }
     }
-    while bits.len() % 8 > 0 {
+    while !bits.len().is_multiple_of(8) {
         bits.push('1');
     }
     for byte in bits.as_bytes().chunks(8) {

@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_log_without_events_is_an_empty_array() {
-        assert_eq!(Log::new(Reservation::within(0)).finish(), b"[]");
+        assert_eq!(Log::new(Reservation::within(0)).take(), b"[]");
     }
 
     #[test]
