@@ -37,8 +37,8 @@ impl PageEvidence {
     }
 
     /// Adds the evidence of the first visit to a bundle, or keeps that of this bundle if it is of
-    /// the first visit. Returns false if the bundle lacks evidence, but is that of another page than
-    /// the first visit; the next visit gathers everything then.
+    /// the first visit. Returns false if the bundle lacks evidence, but is that of another page
+    /// than the first visit; the next visit gathers everything then.
     pub(crate) fn complete(&self, bundle: &mut Bundle, gathering: Gathering) -> bool {
         let mut state = self.0.lock();
         match (&*state, gathering) {

@@ -18,7 +18,7 @@ pub enum NetworkPath {
     Proxy(SocketAddr),
 }
 
-/// What is gathered when the page is idle.
+/// The artifacts that a visit gathers when the page is idle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gathering {
     /// All artifacts.

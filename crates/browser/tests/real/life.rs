@@ -211,9 +211,9 @@ async fn the_version_can_be_read() {
     assert_eq!(version.number().split('.').count(), 4);
 }
 
-/// The number of readings of which one must show the effect of throttling. Other tests use the cores
-/// as well: they make readings without throttling lower, and Chromium's throttling does nothing
-/// while its thread has no core.
+/// The number of readings of which one must show the effect of throttling. Other tests use the
+/// cores as well: they make readings without throttling lower, and Chromium's throttling does
+/// nothing while its thread has no core.
 const READINGS: usize = 8;
 
 #[tokio::test]

@@ -312,7 +312,7 @@ fn an_invalid_output_has_exit_code_2_and_lists_the_formats() {
     for (args, expected) in [
         (
             &["--output", "pdf"][..],
-            "json, lighthouse, har, csv, junit, trace, html, video",
+            "json, lighthouse, har, csv, junit, trace, html, profile, video",
         ),
         (&["--output-path", "x"][..], "--output"),
         (

@@ -217,7 +217,7 @@ impl<'g> ConnectionPool<'g> {
 /// Returns whether a host of a URL is an IP address, or a name that browsers know.
 fn is_address(host: &str) -> bool {
     host.starts_with('[')
-        || host.parse::<std::net::Ipv4Addr>().is_ok()
+        || matches!(url::Host::parse(host), Ok(url::Host::Ipv4(_)))
         || host == "localhost"
         || host.ends_with(".localhost")
 }

@@ -108,8 +108,8 @@ impl Graph {
         }
     }
 
-    /// Makes the tasks that lay out or paint wait for the render-blocking requests that ended before
-    /// them.
+    /// Makes the tasks that lay out or paint wait for the render-blocking requests that ended
+    /// before them.
     pub(super) fn render_after_blocking_requests(&mut self) {
         let is_blocking = |node: &GraphNode| {
             let request = node.request().filter(|_| !node.needs.is_empty());

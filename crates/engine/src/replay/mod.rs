@@ -6,8 +6,8 @@
 //! and the paints are those of the visit, and the rate of the line is fitted to the paints. Rules
 //! and constants are those of trace_engine 0.0.65 (models/trace/lantern,
 //! LanternComputationData.js), except that paints wait for layout, and layout for the requests that
-//! block rendering, or for the scripts that draw the page. `bench/savings` compares the savings with
-//! pages on which the advice was followed.
+//! block rendering, or for the scripts that draw the page. `bench/savings` compares the savings
+//! with pages on which the advice was followed.
 
 mod builder;
 mod connections;

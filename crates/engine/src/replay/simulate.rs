@@ -13,7 +13,7 @@ use super::request::{RequestNode, local_ms};
 const MAX_TASK_MS: f64 = 10_000.0;
 const MAX_STEPS: usize = 100_000;
 
-/// What is different in a simulation from the load that was measured.
+/// The differences of a simulation from the load that was measured.
 #[derive(Default)]
 pub(super) struct Difference {
     /// The bytes that requests do not transfer, by node.

@@ -48,7 +48,7 @@ struct Shot<'a> {
     base64: &'a str,
 }
 
-/// What a video may contain.
+/// The limits of a video.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
     size: Size,

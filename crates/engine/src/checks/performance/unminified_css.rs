@@ -18,8 +18,8 @@ check! {
     /// Enable minification in the build.
     ///
     /// # Source
-    /// Lighthouse 13.5, `unminified-css`; core/lib/minification-estimator.js. Bytes are estimated, no
-    /// time: estimates agreed with what minification saved in 1 of 3 cases only.
+    /// Lighthouse 13.5, `unminified-css`; core/lib/minification-estimator.js. Bytes are estimated,
+    /// no time: estimates agreed with what minification saved in 1 of 3 cases only.
     id: "unminified-css",
     pass: "Minified CSS",
     fail: "Unminified CSS",

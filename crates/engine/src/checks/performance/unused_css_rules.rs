@@ -17,8 +17,8 @@ check! {
     /// Split style sheets by page, and remove rules that no template uses in the build.
     ///
     /// # Source
-    /// Lighthouse 13.5, `unused-css-rules`. Bytes are estimated, no time: estimates agreed with what
-    /// the removal of the rules saved in 6 of 10 cases only.
+    /// Lighthouse 13.5, `unused-css-rules`. Bytes are estimated, no time: estimates agreed with
+    /// what the removal of the rules saved in 6 of 10 cases only.
     id: "unused-css-rules",
     pass: "Little unused CSS",
     fail: "Unused CSS",

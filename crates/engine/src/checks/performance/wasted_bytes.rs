@@ -57,8 +57,8 @@ pub(super) fn outcome(
         .with_savings(savings.with_bytes(wasted_bytes))
 }
 
-/// Leaves out the time that a check would save, because it does not agree with what its advice saves
-/// (docs/measuring.md, "Estimated savings").
+/// Leaves out the time that a check would save, because it does not agree with what its advice
+/// saves (docs/measuring.md, "Estimated savings").
 pub(super) fn without_time(outcome: Outcome) -> Outcome {
     let savings = outcome.savings.and_then(|savings| savings.wasted_bytes);
     Outcome {
