@@ -138,6 +138,7 @@ async fn every_field_of_the_form_is_prefilled_by_its_name() {
         ("runs", "4", r#"value="4""#),
         ("quick", "true", r#"name="quick" value="true" checked"#),
         ("record", "true", r#"name="record" value="true" checked"#),
+        ("profile", "true", r#"name="profile" value="true" checked"#),
         (
             "interactions",
             "true",
