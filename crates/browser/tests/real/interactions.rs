@@ -181,3 +181,16 @@ async fn a_page_that_does_not_load_has_a_reason_instead_of_interactions() {
     let records = records_of(&bed, &plan_for(&site, "missing-page")).await;
     assert!(records.error.unwrap().contains("404"));
 }
+
+#[tokio::test]
+async fn taps_hit_their_controls_on_a_page_that_is_shown_zoomed_out() {
+    let (bed, site) = (TestBed::new(), Site::start().await);
+    let plan = VisitPlan {
+        device: device("mobile"),
+        ..plan_for(&site, "no-viewport.html")
+    };
+    let records = records_of(&bed, &plan).await;
+    for name in ["Near", "Far"] {
+        timing(&records, name);
+    }
+}

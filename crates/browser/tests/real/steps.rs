@@ -6,9 +6,9 @@ use plumbline_browser::{VisitError, VisitEvent, VisitPlan, visit};
 use plumbline_bundle::{Bundle, Failure, FailureCode, StepRecord};
 use serde_json::{Value, json};
 
-use crate::TestBed;
 use crate::site::Site;
 use crate::state::{account_of, plan_with, transfer};
+use crate::{TestBed, device};
 
 /// Returns the result of a visit and the records of its steps.
 async fn perform(bed: &TestBed, plan: &VisitPlan) -> (Result<Bundle, VisitError>, Vec<StepRecord>) {
@@ -284,4 +284,27 @@ async fn a_service_worker_of_the_steps_does_not_serve_the_visit() {
         .into_iter()
         .filter(|path| path == "service-worker.js");
     assert!(requests.count() >= 2);
+}
+
+#[tokio::test]
+async fn clicks_hit_their_elements_on_a_page_that_is_shown_zoomed_out() {
+    let (bed, site) = (TestBed::new(), Site::start().await);
+    let click = |name: &str| json!({ "type": "click", "selector": format!("aria/{name}") });
+    let has = |text: &str| json!({ "type": "waitFor", "selector": format!("text/{text}") });
+    let steps = json!([
+        { "type": "goto", "url": "/no-viewport.html" },
+        click("Near"),
+        has("Near was clicked"),
+        click("Far"),
+        has("Far was clicked"),
+    ]);
+    for device_id in ["mobile", "desktop"] {
+        let plan = VisitPlan {
+            device: device(device_id),
+            ..plan_with(site.url("no-viewport.html"), json!({ "steps": steps }))
+        };
+        let (result, records) = perform(&bed, &plan).await;
+        let errors: Vec<_> = records.iter().filter_map(|it| it.error.as_ref()).collect();
+        assert!(result.is_ok(), "{device_id}: {errors:?}");
+    }
 }
