@@ -314,8 +314,8 @@ impl Runner<'_> {
         let (frame_x, frame_y) = self.corner_of(&elements.frames, deadline).await?;
         let x = frame_x + left + offset.0.unwrap_or(width / 2.0);
         let y = frame_y + top + offset.1.unwrap_or(height / 2.0);
-        // A page that is wider than the window may be zoomed out. Chromium takes the positions of the
-        // mouse in CSS pixels, and those of touches in pixels of the window.
+        // A page that is wider than the window may be zoomed out. Chromium takes the positions of
+        // the mouse in CSS pixels, and those of touches in pixels of the window.
         let remaining = time_until(deadline);
         let script = "[visualViewport.offsetLeft, visualViewport.offsetTop]";
         let [left, top]: [f64; 2] = self.page.evaluate(remaining, script).await?;
