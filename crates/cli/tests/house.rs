@@ -37,6 +37,7 @@ const DEPENDENCIES: [(&str, &[&str]); 23] = [
             "isolation",
             "seam",
             "source",
+            "trace",
             "vendored",
         ],
     ),

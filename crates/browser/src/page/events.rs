@@ -16,6 +16,12 @@ pub(super) struct RequestWillBeSent {
     #[serde(default, rename = "type")]
     pub kind: String,
     pub request: RequestUrl,
+    /// Monotonic time in seconds.
+    #[serde(default)]
+    pub timestamp: Option<f64>,
+    /// Wall time in seconds.
+    #[serde(default)]
+    pub wall_time: Option<f64>,
 }
 
 #[derive(Deserialize)]

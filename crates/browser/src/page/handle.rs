@@ -4,7 +4,8 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::events::{
-    Attached, DataReceived, Detached, Dialog, FrameNavigated, Lifecycle, TargetCreated,
+    Attached, DataReceived, Detached, Dialog, FrameNavigated, Lifecycle, RequestWillBeSent,
+    TargetCreated,
 };
 use super::failure::crashed;
 use super::interception::RequestPaused;
@@ -91,7 +92,10 @@ impl Page<'_> {
         let (loading, now) = (&mut self.loading, self.clock.now());
         match name {
             "requestWillBeSent" => {
-                if let Some(sent) = event.read() {
+                if let Some(sent) = event.read::<RequestWillBeSent>() {
+                    if let (Some(wall_s), Some(monotonic_s)) = (sent.wall_time, sent.timestamp) {
+                        self.later_frames.set_clocks(wall_s, monotonic_s);
+                    }
                     loading.request_sent(session.as_str(), sent, now);
                 }
             }
@@ -145,6 +149,12 @@ impl Page<'_> {
             "lifecycleEvent" => {
                 if let Some(lifecycle) = event.read::<Lifecycle>() {
                     self.loading.lifecycle_event(&lifecycle, self.clock.now());
+                }
+            }
+            "screencastFrame" => {
+                if let Some(id) = self.later_frames.add(event) {
+                    let received = json!({"sessionId": id});
+                    self.caller().send("Page.screencastFrameAck", received);
                 }
             }
             "javascriptDialogOpening" => self.close_dialog(event),

@@ -8,6 +8,7 @@ mod events;
 mod failure;
 mod handle;
 mod interception;
+mod later_frames;
 mod link_header;
 mod loading;
 mod log;
@@ -52,6 +53,7 @@ use crate::protocol::{
 use confinement::Confinement;
 use console::Console;
 use interception::Interception;
+use later_frames::LaterFrames;
 use loading::Loading;
 use log::Log;
 use trace::TraceRecording;
@@ -82,6 +84,7 @@ pub(crate) struct Page<'b> {
     pub(crate) loading: Loading,
     pub(crate) log: Log,
     pub(crate) trace: TraceRecording,
+    pub(crate) later_frames: LaterFrames,
     pub(crate) warnings: Vec<String>,
     console: Console,
     scripts: Scripts,
@@ -246,8 +249,30 @@ impl Page<'_> {
     /// Starts Chromium's trace.
     pub(crate) async fn start_trace(&mut self, kind: TraceKind) -> Result<(), CallError> {
         self.call::<Value>("Tracing.start", trace::start_params(kind))
-            .await
-            .map(drop)
+            .await?;
+        if kind == TraceKind::Visit {
+            self.later_frames.trace_started(self.clock.now());
+        }
+        Ok(())
+    }
+
+    /// Starts to collect pictures of the frames that the trace may have no more screenshots of.
+    pub(crate) fn collect_later_frames(&mut self) {
+        self.later_frames.begin();
+        let start = later_frames::start_params();
+        self.caller().send("Page.startScreencast", start);
+    }
+
+    /// Ends the trace, which then arrives.
+    pub(crate) async fn end_trace(&mut self) -> Result<(), CallError> {
+        self.call::<Value>("Tracing.end", json!({})).await?;
+        let frames = self.later_frames.take(self.clock.now());
+        if !frames.is_empty() {
+            self.caller().send("Page.stopScreencast", json!({}));
+        }
+        let result = self.trace.set_later_frames(frames);
+        self.check_limit(result);
+        Ok(())
     }
 
     /// Returns the ids of the elements in the trace.

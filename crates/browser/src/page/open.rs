@@ -10,6 +10,7 @@ use super::confinement::Confinement;
 use super::console::Console;
 use super::failure::VisitError;
 use super::interception::Interception;
+use super::later_frames::LaterFrames;
 use super::loading::Loading;
 use super::log::Log;
 use super::scripts::Scripts;
@@ -169,6 +170,7 @@ impl<'b> Page<'b> {
             worker_conditions: conditions.for_worker(),
             log: Log::new(client.reservation()),
             trace: TraceRecording::new(client.reservation()),
+            later_frames: LaterFrames::none(),
             reservation: client.reservation(),
             warnings: Vec::new(),
             console: Console::default(),

@@ -1,9 +1,13 @@
 //! Chromium's trace of the visit, without information about the host.
 
+use std::ops::Range;
+
+use plumbline_trace::MAX_SCREENSHOTS;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::later_frames::LaterFrame;
 use super::traced_nodes::TracedNodes;
 use crate::protocol::{LimitExceeded, ProtocolEvent, Reservation};
 
@@ -98,6 +102,18 @@ pub(crate) struct TraceRecording {
     nodes: TracedNodes,
     /// Used fraction of Chromium's buffer when it was last reported.
     buffer_usage: f64,
+    screenshots: Screenshots,
+    /// Pictures to add if the trace has no screenshots of these frames.
+    later_frames: Vec<LaterFrame>,
+}
+
+/// The events with screenshots.
+#[derive(Default)]
+struct Screenshots {
+    count: usize,
+    last_us: f64,
+    /// The place of the last one in the trace.
+    last: Range<usize>,
 }
 
 impl TraceRecording {
@@ -112,6 +128,8 @@ impl TraceRecording {
             is_complete: false,
             nodes: TracedNodes::default(),
             buffer_usage: 0.0,
+            screenshots: Screenshots::default(),
+            later_frames: Vec::new(),
         }
     }
 
@@ -158,11 +176,58 @@ impl TraceRecording {
                 continue;
             }
             self.nodes.add_event(text);
-            self.reservation.grow(text.len())?;
-            if self.has_begun() {
-                self.bytes.extend_from_slice(b",\n");
+            self.add(text)?;
+            if let Some(ts_us) = screenshot_us(text) {
+                self.screenshots.count += 1;
+                if ts_us >= self.screenshots.last_us {
+                    self.screenshots.last_us = ts_us;
+                    self.screenshots.last = self.bytes.len() - text.len()..self.bytes.len();
+                }
             }
-            self.bytes.extend_from_slice(text.as_bytes());
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, event: &str) -> Result<(), LimitExceeded> {
+        self.reservation.grow(event.len())?;
+        if self.has_begun() {
+            self.bytes.extend_from_slice(b",\n");
+        }
+        self.bytes.extend_from_slice(event.as_bytes());
+        Ok(())
+    }
+
+    /// Sets the pictures of frames that are added to a trace in which Chromium recorded as many
+    /// screenshots as it can.
+    pub(super) fn set_later_frames(
+        &mut self,
+        frames: Vec<LaterFrame>,
+    ) -> Result<(), LimitExceeded> {
+        let bytes = frames.iter().map(|frame| frame.encoded.len()).sum();
+        self.later_frames = frames;
+        self.reservation.grow(bytes)
+    }
+
+    /// Adds the pictures of frames after the last screenshot, in the form of a screenshot.
+    fn add_later_frames(&mut self) -> Result<(), LimitExceeded> {
+        let frames = std::mem::take(&mut self.later_frames);
+        if self.screenshots.count < MAX_SCREENSHOTS {
+            return Ok(());
+        }
+        let last = &self.bytes[self.screenshots.last.clone()];
+        let mut event: Value =
+            serde_json::from_slice(last).map_err(|_| LimitExceeded::LostTrace)?;
+        for frame in frames {
+            if frame.ts_us > self.screenshots.last_us {
+                event["ts"] = json!(frame.ts_us);
+                event["args"]["snapshot"] = json!(frame.encoded);
+                let text = event.to_string();
+                // Without the last one, the trace is known to have no picture of the end.
+                if self.bytes.len() + text.len() > MAX_BYTES {
+                    break;
+                }
+                self.add(&text)?;
+            }
         }
         Ok(())
     }
@@ -177,7 +242,7 @@ impl TraceRecording {
         match event.read() {
             Some(TracingComplete {
                 data_loss_occurred: false,
-            }) => Ok(()),
+            }) => self.add_later_frames(),
             _ => Err(LimitExceeded::LostTrace),
         }
     }
@@ -188,6 +253,22 @@ impl TraceRecording {
         bytes.extend_from_slice(END);
         bytes
     }
+}
+
+/// Returns the time of an event with a screenshot.
+fn screenshot_us(event: &str) -> Option<f64> {
+    #[derive(Deserialize)]
+    struct Screenshot<'a> {
+        #[serde(borrow)]
+        name: std::borrow::Cow<'a, str>,
+        ts: f64,
+    }
+    // Searching is cheaper than parsing.
+    if !event.contains(r#""Screenshot""#) {
+        return None;
+    }
+    let event = serde_json::from_str::<Screenshot<'_>>(event).ok()?;
+    (event.name == "Screenshot").then_some(event.ts)
 }
 
 /// Returns whether an event describes the host: metadata other than the names of threads and
@@ -262,6 +343,42 @@ mod tests {
         assert_eq!(trace.update_buffer_usage(&usage(0.1)), Ok(()));
         assert!(trace.is_large());
         assert_eq!(trace.update_buffer_usage(&usage(0.3)), Err(TOO_LARGE));
+    }
+
+    /// Returns the times of the screenshots in a trace with so many of them, one each millisecond,
+    /// and with pictures of frames before and after the last one.
+    fn screenshots_with_later_frames(count: usize) -> Vec<f64> {
+        let mut trace = TraceRecording::new(Reservation::within(1_000_000));
+        let screenshot = |at: usize| json!({"name": "Screenshot", "ph": "O", "pid": 3, "ts": at * 1000, "args": {"snapshot": "A"}});
+        let screenshots: Vec<Value> = (1..=count).map(screenshot).collect();
+        trace
+            .collect(&event(json!({"value": screenshots})))
+            .unwrap();
+        let frame = |after_us: usize| LaterFrame {
+            ts_us: (count * 1000 + after_us) as f64 - 500.0,
+            encoded: "B".to_owned(),
+        };
+        trace
+            .set_later_frames([0, 1000, 2000].map(frame).into())
+            .unwrap();
+        let complete = event(json!({"dataLossOccurred": false}));
+        trace.complete(&complete).unwrap();
+        let text: Value = serde_json::from_slice(&trace.take()).unwrap();
+        let events = text["traceEvents"].as_array().unwrap();
+        assert!(events.iter().all(|event| event["pid"] == 3));
+        let later = events
+            .iter()
+            .filter(|event| event["args"]["snapshot"] == "B");
+        later.map(|event| event["ts"].as_f64().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_trace_with_all_possible_screenshots_gets_pictures_of_later_frames() {
+        assert_eq!(
+            screenshots_with_later_frames(MAX_SCREENSHOTS),
+            [450_500.0, 451_500.0]
+        );
+        assert!(screenshots_with_later_frames(MAX_SCREENSHOTS - 1).is_empty());
     }
 
     #[test]

@@ -11,7 +11,7 @@ use plumbline_bundle::{
     BrowserIdentity, Bundle, FORMAT, Failure, FailureCode, Phase, PhaseTiming, StepRecord,
 };
 use plumbline_seam::SavedState;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::error::Elapsed;
 use url::Url;
 
@@ -107,7 +107,7 @@ async fn perform(
 
     let scheduling = emulation.finish_for_good();
 
-    page.call::<Value>("Tracing.end", json!({})).await?;
+    page.end_trace().await?;
     // The observer may change the conditions in this phase, because nothing is recorded any more.
     timer.enter(Phase::Gathering);
     drop(restock);

@@ -3,7 +3,6 @@
 
 use futures_util::future::BoxFuture;
 use plumbline_bundle::{Phase, ProfileRecords};
-use serde_json::{Value, json};
 
 use super::{OVERHEAD_DEADLINE, VisitEvent, expectation, load, open, parse_url, receive_trace};
 use crate::follow_up;
@@ -60,7 +59,7 @@ async fn perform(
     page.start_trace(TraceKind::Profile).await?;
     load(&mut page, plan, &url, observer).await?;
     emulation.finish_for_good();
-    page.call::<Value>("Tracing.end", json!({})).await?;
+    page.end_trace().await?;
     // The observer may change the conditions in this phase, because nothing is recorded any more.
     observer(VisitEvent::PhaseStarted(Phase::Gathering));
     page.stop_recording();

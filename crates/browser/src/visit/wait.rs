@@ -66,7 +66,11 @@ pub(super) async fn until_idle(
                 not_before = page.clock.now() + (window - idle_time).max(QUERY_INTERVAL);
             }
             _ => {
-                let wakeup = idle_at.map_or(deadline.page, |at| at.min(deadline.page));
+                if page.later_frames.due().is_some_and(|due| now >= due) {
+                    page.collect_later_frames();
+                }
+                let times = [idle_at, page.later_frames.due()];
+                let wakeup = times.into_iter().flatten().fold(deadline.page, Ord::min);
                 page.next_event_until(wakeup, real_deadline).await?;
             }
         }

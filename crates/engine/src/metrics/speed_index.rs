@@ -8,7 +8,7 @@ use super::{MetricError, lcp};
 /// Computes the Speed Index from the trace's screenshots like speedline-core in its fast mode,
 /// which Lighthouse uses. Lighthouse takes the last screenshot of a trace for the complete page
 /// even if Chromium stopped recording before it was complete; here a page that was still loading
-/// then has no Speed Index.
+/// then has no Speed Index, unless the trace has pictures of later frames.
 pub fn speed_index(trace: &Trace) -> Result<f64, MetricError> {
     if let Some(end_us) = trace.screenshots_end_us
         && is_loading_at(trace, end_us)

@@ -1,0 +1,204 @@
+//! Pictures of frames after those in Chromium's trace, which ends after
+//! [`MAX_SCREENSHOTS`](plumbline_trace::MAX_SCREENSHOTS) of them.
+
+use std::time::Duration;
+
+use plumbline_clock::PageTime;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::protocol::ProtocolEvent;
+
+/// The time in which a page that draws all the time, 60 times a second, does not reach the most
+/// screenshots of a trace.
+const DELAY: Duration = Duration::from_secs(7);
+/// The minimum time between two pictures at first.
+const MIN_INTERVAL_US: f64 = 100_000.0;
+/// The most pictures that are kept. When there are more, every second one is dropped, and the
+/// interval is doubled.
+const MAX_FRAMES: usize = 100;
+/// Maximum width and height of a picture and its JPEG quality: those of screenshots in a trace.
+const MAX_SIZE_PX: u32 = 500;
+const QUALITY: u32 = 80;
+
+/// Returns the parameters of `Page.startScreencast`.
+pub(super) fn start_params() -> Value {
+    json!({
+        "format": "jpeg",
+        "quality": QUALITY,
+        "maxWidth": MAX_SIZE_PX,
+        "maxHeight": MAX_SIZE_PX,
+    })
+}
+
+/// A picture of a frame.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct LaterFrame {
+    /// The time on the clock of the trace.
+    pub ts_us: f64,
+    /// A JPEG file in Base64.
+    pub encoded: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ScreencastFrame {
+    data: String,
+    session_id: i64,
+    metadata: Metadata,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    /// Wall time in seconds.
+    #[serde(default)]
+    timestamp: Option<f64>,
+}
+
+/// Collects pictures of frames from the time at which the trace may have no more of them.
+#[derive(Debug)]
+pub(crate) struct LaterFrames {
+    /// The time to begin; `None` if it has passed, or if no pictures are wanted.
+    due: Option<PageTime>,
+    /// The difference between wall time and the clock of the trace.
+    wall_offset_us: Option<f64>,
+    interval_us: f64,
+    kept: Vec<LaterFrame>,
+    /// The last frame, if it is not kept because it followed another one too soon.
+    last: Option<LaterFrame>,
+}
+
+impl LaterFrames {
+    pub(super) fn none() -> Self {
+        Self {
+            due: None,
+            wall_offset_us: None,
+            interval_us: MIN_INTERVAL_US,
+            kept: Vec::new(),
+            last: None,
+        }
+    }
+
+    /// Records that a trace with screenshots was started.
+    pub(super) fn trace_started(&mut self, now: PageTime) {
+        self.due = Some(now + DELAY);
+    }
+
+    /// Returns the time at which collecting has to begin.
+    pub(crate) fn due(&self) -> Option<PageTime> {
+        self.due
+    }
+
+    /// Records that collecting has begun.
+    pub(super) fn begin(&mut self) {
+        self.due = None;
+    }
+
+    /// Records the same moment on both clocks, in seconds.
+    pub(super) fn set_clocks(&mut self, wall_s: f64, monotonic_s: f64) {
+        self.wall_offset_us = Some((wall_s - monotonic_s) * 1e6);
+    }
+
+    /// Adds the picture of an event. Returns the id with which its receipt is to be acknowledged.
+    pub(super) fn add(&mut self, event: &ProtocolEvent) -> Option<i64> {
+        let frame = event.read::<ScreencastFrame>()?;
+        if let (Some(wall_s), Some(offset_us)) = (frame.metadata.timestamp, self.wall_offset_us) {
+            self.add_frame(LaterFrame {
+                ts_us: wall_s * 1e6 - offset_us,
+                encoded: frame.data,
+            });
+        }
+        Some(frame.session_id)
+    }
+
+    fn add_frame(&mut self, frame: LaterFrame) {
+        let previous = self.kept.last();
+        if previous.is_some_and(|previous| frame.ts_us < previous.ts_us + self.interval_us) {
+            self.last = Some(frame);
+            return;
+        }
+        self.last = None;
+        self.kept.push(frame);
+        if self.kept.len() > MAX_FRAMES {
+            let mut at = 0;
+            self.kept.retain(|_| {
+                at += 1;
+                at % 2 == 1
+            });
+            self.interval_us *= 2.0;
+        }
+    }
+
+    /// Returns the pictures in order, and leaves none. The last one is repeated with the time of
+    /// the end, up to which the page did not change any more.
+    pub(super) fn take(&mut self, end: PageTime) -> Vec<LaterFrame> {
+        let mut frames = std::mem::take(&mut self.kept);
+        frames.extend(self.last.take());
+        let last = frames.last().map(|last| LaterFrame {
+            ts_us: last.ts_us.max(end.as_nanos() as f64 / 1000.0),
+            encoded: last.encoded.clone(),
+        });
+        frames.extend(last);
+        frames
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(wall_s: f64, picture: &str) -> ProtocolEvent {
+        let params = json!({"data": picture, "sessionId": 7, "metadata": {"timestamp": wall_s, "pageScaleFactor": 1}});
+        ProtocolEvent::for_test("Page.screencastFrame", &params)
+    }
+
+    fn started() -> LaterFrames {
+        let mut frames = LaterFrames::none();
+        frames.set_clocks(1000.0, 10.0);
+        frames
+    }
+
+    fn times_ms(frames: &[LaterFrame]) -> Vec<f64> {
+        let to_ms = |frame: &LaterFrame| (frame.ts_us / 1000.0).round();
+        frames.iter().map(to_ms).collect()
+    }
+
+    #[test]
+    fn pictures_have_the_time_of_the_trace_and_the_last_one_is_that_of_the_end() {
+        let mut frames = started();
+        for (wall_s, picture) in [(1000.5, "A"), (1000.55, "B"), (1000.6, "C"), (1000.65, "D")] {
+            assert_eq!(frames.add(&event(wall_s, picture)), Some(7));
+        }
+        let taken = frames.take(PageTime::from_nanos(11_000_000_000));
+        assert_eq!(times_ms(&taken), [10_500.0, 10_600.0, 10_650.0, 11_000.0]);
+        assert_eq!(taken[3].encoded, "D");
+        assert!(frames.take(PageTime::from_nanos(0)).is_empty());
+    }
+
+    #[test]
+    fn a_long_animation_has_few_pictures_from_its_begin_to_its_end() {
+        let mut frames = started();
+        for at in 0..6000 {
+            frames.add(&event(1000.0 + f64::from(at) / 60.0, "A"));
+        }
+        let taken = frames.take(PageTime::from_nanos(0));
+        assert!(
+            (50..=MAX_FRAMES + 2).contains(&taken.len()),
+            "{}",
+            taken.len()
+        );
+        let times_ms = times_ms(&taken);
+        assert_eq!(
+            (times_ms[0], times_ms[times_ms.len() - 1]),
+            (10_000.0, 109_983.0)
+        );
+        assert!(times_ms.windows(2).all(|pair| pair[1] - pair[0] < 3300.0));
+    }
+
+    #[test]
+    fn pictures_without_a_known_time_are_acknowledged_and_not_kept() {
+        let mut frames = LaterFrames::none();
+        assert_eq!(frames.add(&event(1000.0, "A")), Some(7));
+        assert!(frames.take(PageTime::from_nanos(0)).is_empty());
+    }
+}
