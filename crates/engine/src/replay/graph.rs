@@ -13,6 +13,8 @@ pub(crate) struct Graph {
     pub(crate) nodes: Vec<GraphNode>,
     pub(crate) root: usize,
     pub(crate) document: usize,
+    /// The task that makes the response of the document a page, if it has been added.
+    pub(super) commit: Option<usize>,
     pub(super) by_id: HashMap<String, usize>,
 }
 
@@ -72,6 +74,7 @@ impl Graph {
             nodes: builder.nodes,
             root,
             document,
+            commit: None,
             by_id: builder.by_id,
         };
         graph.drop_unreachable();
@@ -85,6 +88,7 @@ impl Graph {
             nodes,
             root: 0,
             document: 0,
+            commit: None,
             by_id: HashMap::new(),
         }
     }
@@ -135,6 +139,52 @@ impl Graph {
         }
     }
 
+    /// Makes what needs the document start as long before or after its end as it did in the load:
+    /// the browser takes time to make a response a page, and begins when the first part of it is
+    /// there. Both are the same in any load.
+    pub(super) fn start_page_as_observed(&mut self) {
+        let end_us = self.nodes[self.document].end_us;
+        let needed_by = &self.nodes[self.document].needed_by;
+        let starts = needed_by.iter().map(|at| self.nodes[*at].start_us);
+        let Some(first_us) = starts.min_by(f64::total_cmp) else {
+            return;
+        };
+        if first_us > end_us {
+            self.commit_document(first_us);
+        } else if let NodeKind::Request(document) = &mut self.nodes[self.document].kind {
+            let part = (first_us - document.headers_us) / (end_us - document.headers_us);
+            if part.is_finite() {
+                document.transfer_bytes *= part.clamp(0.0, 1.0);
+            }
+        }
+    }
+
+    /// Adds a task from the end of the document to this time, for which everything waits that needs
+    /// the document.
+    fn commit_document(&mut self, until_us: f64) {
+        let commit = self.nodes.len();
+        let document = &mut self.nodes[self.document];
+        let start_us = document.end_us;
+        let needed_by = std::mem::replace(&mut document.needed_by, vec![commit]);
+        for at in &needed_by {
+            let needs = &mut self.nodes[*at].needs;
+            let need = needs.iter_mut().find(|need| **need == self.document);
+            need.into_iter().for_each(|need| *need = commit);
+        }
+        self.nodes.push(GraphNode {
+            start_us,
+            end_us: until_us,
+            kind: NodeKind::Task(TaskDependencies {
+                start_us,
+                end_us: until_us,
+                ..TaskDependencies::default()
+            }),
+            needs: vec![self.document],
+            needed_by,
+        });
+        self.commit = Some(commit);
+    }
+
     /// Marks the nodes that need, besides the document, nothing but marked nodes. The page is laid
     /// out and painted nevertheless.
     pub(super) fn mark_those_that_need_only(&self, marked: &mut [bool]) {
@@ -145,7 +195,7 @@ impl Graph {
             let needs = &self.nodes[at].needs;
             let mut others = needs
                 .iter()
-                .filter(|need| **need != self.document)
+                .filter(|need| **need != self.document && Some(**need) != self.commit)
                 .peekable();
             let is_rendering = self.nodes[at].task().is_some_and(is_rendering);
             if !is_rendering && others.peek().is_some() && others.all(|need| marked[*need]) {
@@ -252,5 +302,43 @@ mod tests {
         let mut deferred = [false, true, false, false, false, false];
         graph.mark_those_that_need_only(&mut deferred);
         assert_eq!(deferred, [false, true, false, false, true, false]);
+    }
+
+    /// Makes the first node that needs the document of the page start at this time, and the document
+    /// end at 5, with 1000 bytes after its headers at 1.
+    fn page_that_starts_at(start_us: f64) -> Graph {
+        let mut graph = page();
+        graph.nodes[0].end_us = 5.0;
+        graph.nodes[0].needed_by = vec![1, 2];
+        graph.nodes[1].start_us = start_us;
+        let NodeKind::Request(document) = &mut graph.nodes[0].kind else {
+            panic!("a document is a request");
+        };
+        (document.headers_us, document.transfer_bytes) = (1.0, 1000.0);
+        graph.start_page_as_observed();
+        graph
+    }
+
+    #[test]
+    fn the_time_from_the_response_to_the_page_is_a_task() {
+        let graph = page_that_starts_at(8.0);
+        let commit = graph.nodes.len() - 1;
+        assert_eq!(graph.nodes[commit].task().unwrap().duration_us(), 3.0);
+        assert_eq!(graph.nodes[commit].needed_by, [1, 2]);
+        assert_eq!(
+            (&graph.nodes[1].needs[..], &graph.nodes[0].needed_by[..]),
+            (&[commit][..], &[commit][..])
+        );
+        let mut deferred = vec![false; graph.nodes.len()];
+        deferred[1] = true;
+        graph.mark_those_that_need_only(&mut deferred);
+        assert!(!deferred[commit] && !deferred[2]);
+    }
+
+    #[test]
+    fn a_page_that_starts_before_the_end_of_its_document_needs_a_part_of_it() {
+        let graph = page_that_starts_at(2.0);
+        assert_eq!(graph.nodes.len(), page().nodes.len());
+        assert_eq!(graph.nodes[0].request().unwrap().transfer_bytes, 250.0);
     }
 }

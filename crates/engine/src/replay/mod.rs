@@ -85,6 +85,7 @@ impl Fact for Replay {
         let conditions = facts.get::<Conditions>()?;
         let mut graph = facts.get::<Graph>()?.as_ref().clone();
         graph.render_after_blocking_requests();
+        graph.start_page_as_observed();
         let emulated = &conditions.network;
         let network =
             ReplayNetwork::of(&trace, emulated.rtt_ms, emulated.down_kbps).ok_or_else(|| {

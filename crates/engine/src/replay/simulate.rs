@@ -307,6 +307,7 @@ pub(super) mod tests {
             nodes,
             root: 0,
             document: 0,
+            commit: None,
             by_id: HashMap::new(),
         }
     }

@@ -37,6 +37,14 @@ impl Savings {
         }
     }
 
+    /// Creates savings for the first contentful paint only.
+    pub fn first_paint(fcp_ms: f64) -> Self {
+        Self {
+            fcp_ms: Some(fcp_ms),
+            ..Self::default()
+        }
+    }
+
     pub fn with_bytes(self, wasted_bytes: f64) -> Self {
         Self {
             // A sum of nothing is -0.

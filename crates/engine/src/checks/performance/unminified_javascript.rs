@@ -17,7 +17,8 @@ check! {
     /// Enable minification in the build.
     ///
     /// # Source
-    /// Lighthouse 13.5, `unminified-javascript`; core/lib/minification-estimator.js.
+    /// Lighthouse 13.5, `unminified-javascript`; core/lib/minification-estimator.js. Bytes are
+    /// estimated, no time: estimates agreed with what minification saved in 2 of 4 cases only.
     id: "unminified-javascript",
     pass: "Minified JavaScript",
     fail: "Unminified JavaScript",
@@ -40,12 +41,8 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         .0
         .iter()
         .filter_map(|script| judge(&requests, script));
-    Ok(wasted_bytes::outcome(
-        facts,
-        wastes.collect(),
-        "script",
-        "scripts",
-    ))
+    let outcome = wasted_bytes::outcome(facts, wastes.collect(), "script", "scripts");
+    Ok(wasted_bytes::without_time(outcome))
 }
 
 fn judge(requests: &Requests, script: &Script) -> Option<WastefulFile> {
