@@ -1,6 +1,8 @@
 // Serves a directory for benchmarks: gzip for text, keep-alive, no caching. Over HTTP/1.1, or with a key and its
 // certificate over HTTPS, with HTTP/2 for clients that support it.
 //   node serve.mjs DIR ADDRESS PORT [KEY.pem CERTIFICATE.pem]
+// The query of a URL can make its response worse: `redirects=N` redirects N times first, `think=MS` waits before the
+// response, and `plain` leaves it uncompressed.
 import fs from 'node:fs';
 import http from 'node:http';
 import http2 from 'node:http2';
@@ -27,6 +29,21 @@ function find(url) {
 }
 
 function respond(request, response) {
+  const query = new URL(request.url, 'http://x').searchParams;
+  const redirects = Number(query.get('redirects') ?? 0);
+  if (redirects > 0) {
+    query.set('redirects', redirects - 1);
+    response.writeHead(302, {'Location': `?${query}`, 'Content-Length': 0});
+    return response.end();
+  }
+  if (query.has('think')) {
+    setTimeout(() => send(request, response, query), Number(query.get('think')));
+  } else {
+    send(request, response, query);
+  }
+}
+
+function send(request, response, query) {
   let file, body;
   try {
     file = find(request.url);
@@ -37,7 +54,7 @@ function respond(request, response) {
   }
   const type = types[path.extname(file).slice(1).toLowerCase()] ?? 'application/octet-stream';
   const headers = {'Content-Type': type, 'Cache-Control': 'no-cache'};
-  if (/^text\/|json|xml|svg/.test(type) && /\bgzip\b/.test(request.headers['accept-encoding'] ?? '')) {
+  if (!query.has('plain') && /^text\/|json|xml|svg/.test(type) && /\bgzip\b/.test(request.headers['accept-encoding'] ?? '')) {
     if (!gzipped.has(file)) gzipped.set(file, zlib.gzipSync(body));
     body = gzipped.get(file);
     headers['Content-Encoding'] = 'gzip';

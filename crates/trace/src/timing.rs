@@ -73,6 +73,16 @@ impl Default for ResourceTiming {
 }
 
 impl ResourceTiming {
+    /// Returns the time in which the connection was opened, with the lookup of the host's address;
+    /// zero if an open connection was used.
+    pub fn connection_ms(&self) -> f64 {
+        if self.connect_start_us < 0.0 {
+            return 0.0;
+        }
+        let dns_us = (self.dns_end_us - self.dns_start_us).max(0.0);
+        (dns_us + self.connect_end_us - self.connect_start_us).max(0.0) / 1e3
+    }
+
     /// Returns the time from the last byte of the request to the first of the response.
     pub fn server_response_ms(&self) -> f64 {
         self.headers_us() / 1e3 - self.send_end_us / 1e3

@@ -2,8 +2,9 @@ use plumbline_model::check::{Details, Savings};
 use plumbline_model::report::Conditions;
 use plumbline_trace::{Resource, Trace};
 
+use super::redirects::shared_connection_ms;
 use crate::checks::{Outcome, check};
-use crate::facts::{Facts, Missing, document, is_compressed};
+use crate::facts::{Facts, Missing, Requests, document, is_compressed};
 
 check! {
     /// # What
@@ -22,7 +23,8 @@ check! {
     /// gzip.
     ///
     /// # Source
-    /// Lighthouse 13.5, `document-latency-insight`; trace engine, insights/DocumentLatency.
+    /// Lighthouse 13.5, `document-latency-insight`; trace engine, insights/DocumentLatency. A
+    /// connection that a redirect opened and the document uses is not counted as a saving.
     id: "document-latency-insight",
     pass: "Document request latency is low",
     fail: "Document request latency is high",
@@ -41,7 +43,12 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let redirected_ms = (document.redirection_us / 1000.0).round();
     let is_slow = response_ms > TOO_SLOW_MS;
     let saved_bytes = compression_saves_bytes(document);
-    let saved_ms = redirected_ms
+    let connection_ms = facts.get::<Requests>().map_or(0.0, |requests| {
+        let chain = requests.all.iter();
+        let chain = chain.filter(|request| request.exchange.id == document.id);
+        shared_connection_ms(&chain.collect::<Vec<_>>())
+    });
+    let saved_ms = redirected_ms - connection_ms.min(redirected_ms)
         + if is_slow {
             response_ms - TARGET_MS
         } else {

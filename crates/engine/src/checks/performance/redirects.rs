@@ -1,5 +1,5 @@
 use plumbline_model::check::{Cell, Findings, Row, Savings, Unit};
-use plumbline_trace::Trace;
+use plumbline_trace::{ResourceTiming, Trace};
 
 use crate::checks::{Outcome, check, count};
 use crate::facts::{Facts, Missing, Request, Requests};
@@ -20,7 +20,8 @@ check! {
     /// Link to the final URL, and combine several redirects into one.
     ///
     /// # Source
-    /// Lighthouse 13.5, `redirects`; times as observed.
+    /// Lighthouse 13.5, `redirects`; times as observed. A connection that the document uses as well
+    /// is not counted as a saving.
     id: "redirects",
     pass: "No page redirects",
     fail: "Page redirects",
@@ -70,11 +71,31 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         .iter()
         .zip(&spent_ms)
         .map(|(request, ms)| Row::new([Cell::url(request.url.as_str()), Cell::Ms(*ms)]));
+    let saved_ms = total_ms - shared_connection_ms(&chain).min(total_ms);
     let summary = count(chain.len() - 1, "redirect", "redirects");
     Ok(Outcome::fail(format!("{summary}, {total_ms:.0} ms."))
         .with(table.rows(rows).into())
         .with_figure(total_ms, Unit::Ms)
-        .with_savings(Savings::paints(total_ms, total_ms)))
+        .with_savings(Savings::paints(saved_ms, saved_ms)))
+}
+
+/// Returns the time in which a redirect opened the connection that the document, the last of the
+/// requests, uses as well: without redirects, the document opens it itself.
+pub(super) fn shared_connection_ms(requests: &[&Request]) -> f64 {
+    let connection_ms = |request: &&Request| {
+        let timing = request.exchange.timing();
+        timing.map_or(0.0, ResourceTiming::connection_ms)
+    };
+    let Some((document, redirects)) = requests.split_last() else {
+        return 0.0;
+    };
+    if connection_ms(document) > 0.0 {
+        return 0.0;
+    }
+    let same_origin = redirects
+        .iter()
+        .filter(|request| request.url.origin() == document.url.origin());
+    same_origin.map(connection_ms).fold(0.0, f64::max)
 }
 
 #[cfg(test)]
@@ -117,6 +138,25 @@ mod tests {
             Verdict::Pass
         );
         assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);
+    }
+
+    #[test]
+    fn a_connection_that_the_document_uses_as_well_is_no_saving() {
+        let opened = json!({"requestTime": 1.0, "dnsStart": 0.0, "dnsEnd": 20.0,
+            "connectStart": 20.0, "connectEnd": 150.0, "sendEnd": 151.0, "receiveHeadersEnd": 240.0});
+        for (url, saved_ms) in [("https://a.test/2", 100.0), ("https://b.test/", 250.0)] {
+            let redirected = json!({"status": 301, "url": "https://a.test/", "timing": opened});
+            let sent = |timestamp: f64, url: &str| {
+                json!({"method": "Network.requestWillBeSent", "params": {"requestId": "N", "type": "Document",
+                       "timestamp": timestamp, "request": {"url": url}, "redirectResponse": redirected}})
+            };
+            let mut bundle = Traced::new().visit().bundle();
+            let log = [sent(1.0, "https://a.test/"), sent(1.25, url)];
+            bundle.log = serde_json::to_vec(&log).unwrap();
+            let facts = Facts::new(&bundle, plumbline_catalog::Mode::Mobile);
+            let savings = (CHECK.run)(&facts).unwrap().savings.unwrap();
+            assert_eq!(savings.fcp_ms, Some(saved_ms), "{url}");
+        }
     }
 
     #[test]
