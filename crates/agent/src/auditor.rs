@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use plumbline_browser::{
     Gathering, NetworkPath, Pool, Throttle, VisitError, VisitEvent, VisitPlan, visit,
 };
-use plumbline_bundle::{Encoding, Failure, FailureCode, Phase, StepRecords};
+use plumbline_bundle::{Encoding, Failure, FailureCode, Phase, Record, StepRecords};
 use plumbline_catalog::Catalog;
 use plumbline_clock::PageClock;
 use plumbline_link::{Guard, LineProfile, Link, LinkConfig, Servers};
@@ -313,7 +313,9 @@ impl Auditor {
                     return Box::pin(again).await;
                 }
                 failed.store_in(&mut bundle).map_err(AuditFault::of)?;
-                steps.store_in(&mut bundle).map_err(AuditFault::of)?;
+                if !steps.0.is_empty() {
+                    steps.store_in(&mut bundle).map_err(AuditFault::of)?;
+                }
                 if let Some(recording) = recording {
                     store_recording(recording, &mut bundle, secrets.as_ref()).await?;
                 }

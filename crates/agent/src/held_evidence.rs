@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use plumbline_browser::ProfiledLoad;
-use plumbline_bundle::{Bundle, Encoding, FlowRecords, InteractionRecords, StepRecords};
+use plumbline_bundle::{Bundle, Encoding, FlowRecords, InteractionRecords, Record, StepRecords};
 use plumbline_model::media::{Picture, ReportMedia};
 use plumbline_model::report::Report;
 use plumbline_seam::AuditOutput;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use plumbline_bundle::{Bundle, Failure, FailureCode, Phase, PhaseTiming, ProfileRecords};
+use plumbline_bundle::{Bundle, Failure, FailureCode, Phase, PhaseTiming, ProfileRecords, Record};
 use plumbline_engine::{evaluate_with_media, profile as profile_records};
 use plumbline_model::report::{Conditions, Report};
 use tokio::sync::{Semaphore, SemaphorePermit};

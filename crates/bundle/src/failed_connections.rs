@@ -1,9 +1,8 @@
 //! The connections of a visit that failed, with the errors that a visitor without a proxy gets.
 
 use serde::{Deserialize, Serialize};
-use serde_json::value::to_raw_value;
 
-use crate::{Artifact, Bundle};
+use crate::Record;
 
 /// The failed connections of a visit. The browser connects through a proxy and reports every
 /// failure as an error of that proxy; this list has the actual reasons.
@@ -24,25 +23,11 @@ const PROXY_ERRORS: [&str; 3] = ["ERR_SOCKS_", "ERR_PROXY_", "ERR_TUNNEL_"];
 /// Chromium's name of a failed connection without a known reason.
 const UNKNOWN_REASON: &str = "ERR_CONNECTION_FAILED";
 
+impl Record for FailedConnections {
+    const ARTIFACT: &'static str = "failedConnections";
+}
+
 impl FailedConnections {
-    /// The name of the artifact.
-    pub const NAME: &'static str = "failedConnections";
-
-    /// Stores the list in the bundle of the visit.
-    pub fn store_in(&self, bundle: &mut Bundle) -> Result<(), serde_json::Error> {
-        let artifact = Artifact::Gathered(to_raw_value(self)?);
-        bundle.artifacts.insert(Self::NAME.to_owned(), artifact);
-        Ok(())
-    }
-
-    /// Returns the list of a bundle; empty for bundles of earlier versions.
-    pub fn of(bundle: &Bundle) -> Self {
-        match bundle.artifacts.get(Self::NAME) {
-            Some(Artifact::Gathered(raw)) => serde_json::from_str(raw.get()).unwrap_or_default(),
-            _ => Self::default(),
-        }
-    }
-
     /// Replaces errors of the proxy in a message about a URL by the error that a visitor gets.
     pub fn without_proxy(&self, message: &str, url: &str) -> String {
         let mut text = String::with_capacity(message.len());

@@ -1,7 +1,6 @@
 use serde::{Deserialize, Serialize};
-use serde_json::value::to_raw_value;
 
-use crate::{Artifact, Bundle, InteractionTiming, Screenshot};
+use crate::{InteractionTiming, Record, Screenshot};
 
 /// The measured steps after a visit, an artifact.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -79,30 +78,16 @@ impl FlowStepKind {
     }
 }
 
-impl FlowRecords {
-    /// Name of the artifact in a bundle.
-    pub const ARTIFACT: &str = "flow";
+impl Record for FlowRecords {
+    const ARTIFACT: &'static str = "flow";
+}
 
+impl FlowRecords {
     /// Creates the records of a flow that could not begin.
     pub fn failed(reason: impl Into<String>) -> Self {
         Self {
             error: Some(reason.into()),
             ..Self::default()
-        }
-    }
-
-    /// Stores the records in the bundle of the visit.
-    pub fn store_in(&self, bundle: &mut Bundle) -> Result<(), serde_json::Error> {
-        let artifact = Artifact::Gathered(to_raw_value(self)?);
-        bundle.artifacts.insert(Self::ARTIFACT.to_owned(), artifact);
-        Ok(())
-    }
-
-    /// Returns the records that [`FlowRecords::store_in`] stored; `None` if there are none.
-    pub fn stored_in(bundle: &Bundle) -> Option<Self> {
-        match bundle.artifacts.get(Self::ARTIFACT)? {
-            Artifact::Gathered(raw) => serde_json::from_str(raw.get()).ok(),
-            Artifact::Missing(_) => None,
         }
     }
 

@@ -1,7 +1,6 @@
 use serde::{Deserialize, Serialize};
-use serde_json::value::to_raw_value;
 
-use crate::{Artifact, Bundle};
+use crate::Record;
 
 /// The inputs on controls of a page after it was measured, an artifact.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -148,30 +147,16 @@ pub struct InteractionScript {
     pub forced_layout_ms: f64,
 }
 
-impl InteractionRecords {
-    /// Name of the artifact in a bundle.
-    pub const ARTIFACT: &str = "interactions";
+impl Record for InteractionRecords {
+    const ARTIFACT: &'static str = "interactions";
+}
 
+impl InteractionRecords {
     /// Creates the records of a page on which no input could be made.
     pub fn failed(reason: impl Into<String>) -> Self {
         Self {
             error: Some(reason.into()),
             ..Self::default()
-        }
-    }
-
-    /// Stores the records in the bundle of the visit.
-    pub fn store_in(&self, bundle: &mut Bundle) -> Result<(), serde_json::Error> {
-        let artifact = Artifact::Gathered(to_raw_value(self)?);
-        bundle.artifacts.insert(Self::ARTIFACT.to_owned(), artifact);
-        Ok(())
-    }
-
-    /// Returns the records that [`InteractionRecords::store_in`] stored; `None` if there are none.
-    pub fn stored_in(bundle: &Bundle) -> Option<Self> {
-        match bundle.artifacts.get(Self::ARTIFACT)? {
-            Artifact::Gathered(raw) => serde_json::from_str(raw.get()).ok(),
-            Artifact::Missing(_) => None,
         }
     }
 }

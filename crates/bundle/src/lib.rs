@@ -21,6 +21,7 @@ mod interactions;
 mod pack_error;
 mod packed;
 mod profile;
+mod record;
 mod steps;
 pub mod versioned_json;
 
@@ -42,6 +43,7 @@ pub use packed::{BundleParts, Encoding};
 pub use profile::{
     CodePlace, FunctionTime, OriginalPlace, ProfileRecords, ProfiledReflow, ProfiledTask,
 };
+pub use record::Record;
 pub use steps::{StepRecord, StepRecords};
 
 /// Format that this version writes. Readers accept every older one.

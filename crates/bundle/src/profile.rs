@@ -1,7 +1,6 @@
 use serde::{Deserialize, Serialize};
-use serde_json::value::to_raw_value;
 
-use crate::{Artifact, Bundle};
+use crate::Record;
 
 /// The functions that a load spent its time in, from a further visit with a sampling profiler, an
 /// artifact. The profiler slows the page down, so that times are longer than those of the report.
@@ -121,10 +120,11 @@ impl CodePlace {
     }
 }
 
-impl ProfileRecords {
-    /// Name of the artifact in a bundle.
-    pub const ARTIFACT: &str = "profile";
+impl Record for ProfileRecords {
+    const ARTIFACT: &'static str = "profile";
+}
 
+impl ProfileRecords {
     /// Creates the records of a page that could not be profiled.
     pub fn failed(reason: impl Into<String>) -> Self {
         Self {
@@ -143,20 +143,5 @@ impl ProfileRecords {
         let of_functions =
             functions.flat_map(|time| std::iter::once(&mut time.function).chain(&mut time.hottest));
         of_functions.chain(self.reflows.iter_mut().map(|reflow| &mut reflow.place))
-    }
-
-    /// Stores the records in the bundle of the visit.
-    pub fn store_in(&self, bundle: &mut Bundle) -> Result<(), serde_json::Error> {
-        let artifact = Artifact::Gathered(to_raw_value(self)?);
-        bundle.artifacts.insert(Self::ARTIFACT.to_owned(), artifact);
-        Ok(())
-    }
-
-    /// Returns the records that [`ProfileRecords::store_in`] stored; `None` if there are none.
-    pub fn stored_in(bundle: &Bundle) -> Option<Self> {
-        match bundle.artifacts.get(Self::ARTIFACT)? {
-            Artifact::Gathered(raw) => serde_json::from_str(raw.get()).ok(),
-            Artifact::Missing(_) => None,
-        }
     }
 }

@@ -8,7 +8,7 @@ use std::error::Error;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use plumbline_bundle::Bundle;
+use plumbline_bundle::{Bundle, Record};
 use plumbline_engine::facts::Facts;
 use plumbline_engine::metrics::Measured;
 use plumbline_engine::{evaluate, evaluate_with_media, registry};

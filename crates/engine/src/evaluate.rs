@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use plumbline_bundle::{
-    Bundle, Failure, FailureCode, FlowRecords, InteractionRecords, ProfileRecords,
+    Bundle, Failure, FailureCode, FlowRecords, InteractionRecords, ProfileRecords, Record,
 };
 use plumbline_model::category::CategoryId;
 use plumbline_model::interval::intervals;

@@ -3,12 +3,10 @@
 use std::collections::BTreeMap;
 
 use plumbline_bundle::{
-    Artifact, BrowserIdentity, Bundle, Failure, FlowRecords, MainDocument, PhaseTiming,
-    ProfileRecords,
+    BrowserIdentity, Failure, FlowRecords, MainDocument, PhaseTiming, ProfileRecords, Record,
 };
 use plumbline_catalog::Mode;
 use serde::{Deserialize, Serialize};
-use serde_json::value::to_raw_value;
 
 use crate::cache_use::CacheUse;
 use crate::category::CategoryResult;
@@ -282,25 +280,9 @@ pub struct StateNames {
     pub blocked_hosts: Vec<String>,
 }
 
-/// The name of the artifact with the conditions of a visit.
-pub const CONDITIONS: &str = "conditions";
-
-impl Conditions {
-    /// Stores the conditions of the visit in its bundle, so that it can be evaluated again later.
-    pub fn store_in(&self, bundle: &mut Bundle) -> Result<(), serde_json::Error> {
-        let artifact = Artifact::Gathered(to_raw_value(self)?);
-        bundle.artifacts.insert(CONDITIONS.to_owned(), artifact);
-        Ok(())
-    }
-
-    /// Returns the conditions that [`Conditions::store_in`] stored, or `None` if they are missing
-    /// or unreadable.
-    pub fn stored_in(bundle: &Bundle) -> Option<Self> {
-        match bundle.artifacts.get(CONDITIONS)? {
-            Artifact::Gathered(raw) => serde_json::from_str(raw.get()).ok(),
-            Artifact::Missing(_) => None,
-        }
-    }
+/// Stored in the bundle of a visit, so that it can be evaluated again later.
+impl Record for Conditions {
+    const ARTIFACT: &'static str = "conditions";
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use plumbline_bundle::{Bundle, BundleParts, FailedConnections, PackError};
+use plumbline_bundle::{Bundle, BundleParts, FailedConnections, PackError, Record};
 use plumbline_model::media::ReportMedia;
 use plumbline_model::report::Report;
 
@@ -163,7 +163,7 @@ impl Format {
     pub fn bundle_parts(self) -> BundleParts {
         let without_pictures = BundleParts {
             screenshot: false,
-            artifacts: Some(&[FailedConnections::NAME]),
+            artifacts: Some(&[FailedConnections::ARTIFACT]),
             ..BundleParts::EVIDENCE
         };
         match self {

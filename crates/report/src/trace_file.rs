@@ -4,8 +4,8 @@
 //! A DevTools recording has a `metadata` member, of which readers need only a small part.
 //! Chromium's own metadata about the host was left out when the trace was gathered.
 
-use plumbline_bundle::{Artifact, Bundle};
-use plumbline_model::report::{CONDITIONS, Conditions};
+use plumbline_bundle::{Artifact, Bundle, Record};
+use plumbline_model::report::Conditions;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ const THREAD_METADATA: [&str; 4] = [
 ];
 
 /// The artifacts that describe the conditions of the visit.
-pub(crate) const ARTIFACTS: &[&str] = &[CONDITIONS, PAGE_ARTIFACT];
+pub(crate) const ARTIFACTS: &[&str] = &[Conditions::ARTIFACT, PAGE_ARTIFACT];
 const PAGE_ARTIFACT: &str = "page";
 
 /// Renders the trace of a bundle: that of its visit, or that of the load with a profiler.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plumbline_agent::{AgentLocation, Auditor};
 use plumbline_browser::Pool;
 use plumbline_bundle::{
-    Artifact, Bundle, Encoding, FailureCode, FlowRecords, FlowStepKind, InteractionRecords,
+    Artifact, Bundle, Encoding, FailureCode, FlowRecords, FlowStepKind, InteractionRecords, Record,
 };
 use plumbline_catalog::{BUILT_IN, Catalog};
 use plumbline_link::Guard;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use plumbline_agent::{AgentLocation, Auditor};
 use plumbline_browser::Pool;
-use plumbline_bundle::{Bundle, CodePlace, FunctionTime, ProfileRecords};
+use plumbline_bundle::{Bundle, CodePlace, FunctionTime, ProfileRecords, Record};
 use plumbline_catalog::{BUILT_IN, Catalog};
 use plumbline_link::Guard;
 use plumbline_seam::{AuditOutput, Order, VisitOptions};

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use plumbline_bundle::Bundle;
+use plumbline_bundle::{Bundle, Record};
 use plumbline_engine::evaluate;
 use plumbline_model::report::Conditions;
 use plumbline_report::lighthouse::result;

@@ -1,6 +1,6 @@
 //! Facts of types from other crates, parsed once for the metrics and all checks.
 
-use plumbline_bundle::FailedConnections;
+use plumbline_bundle::{FailedConnections, Record};
 use plumbline_model::report::Conditions;
 use plumbline_trace::{ProtocolLog, Trace};
 
@@ -44,7 +44,8 @@ impl Fact for Processor {
 /// The failed connections of the visit; empty in bundles of earlier versions.
 impl Fact for FailedConnections {
     fn compute(facts: &Facts) -> Result<Self, Missing> {
-        Ok(Self::of(facts.bundle))
+        // Bundles of earlier versions have none.
+        Ok(Self::stored_in(facts.bundle).unwrap_or_default())
     }
 }
 

@@ -7,7 +7,7 @@ mod main_thread;
 mod requests;
 mod totals;
 
-use plumbline_bundle::{Bundle, FailedConnections, FlowRecords, StepRecords};
+use plumbline_bundle::{Bundle, FailedConnections, FlowRecords, Record, StepRecords};
 use plumbline_catalog::Mode;
 use plumbline_model::media::{FORMAT, Marks, Picture, ReportMedia, StepEntry};
 use plumbline_trace::{ProtocolLog, Trace};
@@ -106,7 +106,10 @@ fn to_us(ms: f64) -> f64 {
 
 /// Returns the steps before the visit, without pictures of unknown types.
 fn steps(bundle: &Bundle) -> Vec<StepEntry> {
-    let records = StepRecords::stored_in(bundle).0.into_iter();
+    let records = StepRecords::stored_in(bundle)
+        .unwrap_or_default()
+        .0
+        .into_iter();
     let mut steps: Vec<StepEntry> = records.map(StepEntry::from).collect();
     for step in &mut steps {
         let is_known = |picture: &Picture| film::is_known_type(&picture.mime_type);

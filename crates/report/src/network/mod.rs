@@ -4,7 +4,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use plumbline_bundle::{Bundle, FailedConnections};
+use plumbline_bundle::{Bundle, FailedConnections, Record};
 use plumbline_trace::{Exchange, ProtocolLog};
 use url::Url;
 
@@ -31,7 +31,7 @@ impl Network {
         let log = ProtocolLog::read(&bundle.log);
         Self {
             exchanges: log.map_or_else(|_| Vec::new(), |log| log.exchanges),
-            failed_connections: FailedConnections::of(bundle),
+            failed_connections: FailedConnections::stored_in(bundle).unwrap_or_default(),
         }
     }
 
