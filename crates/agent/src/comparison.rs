@@ -112,15 +112,12 @@ impl Auditor {
             ),
             _ => (Vec::new(), Vec::new()),
         };
+        let replay = order.options.replay_second.as_deref();
+        let changes = replay.map_or(&[][..], |replay| &replay.changes);
         first.report.comparison = Some(Box::new(ComparedPages {
             urls: [order.url.clone(), second_url.to_owned()],
-            changes: order
-                .options
-                .replay_second
-                .as_ref()
-                .map_or_else(Vec::new, |second| {
-                    second.changes.iter().map(ToString::to_string).collect()
-                }),
+            changes: changes.iter().map(ToString::to_string).collect(),
+            left_out: replay.map_or_else(Vec::new, |replay| replay.left_out.clone()),
             comparison,
             evidence,
             requests,

@@ -62,6 +62,7 @@ impl RecordingFile {
             recording: self.id.clone(),
             attempt: 0,
             changes,
+            left_out: Vec::new(),
             subject: None,
             repeatable,
         }))

@@ -32,6 +32,9 @@ pub struct Experiment {
     pub subject: Option<Subject>,
     /// The changes, each in a few words.
     pub changes: Vec<String>,
+    /// Sentences about what the advice names and no change can follow.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
     /// The difference that the changes made; `None` until the experiment is completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparison: Option<Comparison>,
@@ -97,6 +100,7 @@ mod tests {
             audit_id: None,
             subject: Some(subject),
             changes: Vec::new(),
+            left_out: Vec::new(),
             comparison: is_measured.then_some(Comparison {
                 pairs: 4,
                 figures: Vec::new(),

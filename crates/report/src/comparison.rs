@@ -108,6 +108,9 @@ impl<'a> ComparisonReport<'a> {
         for change in &self.compared.changes {
             writeln!(out, "   with {change}")?;
         }
+        for sentence in &self.compared.left_out {
+            writeln!(out, "   {sentence}")?;
+        }
         writeln!(
             out,
             "   {}, {} pairs of visits\n",
@@ -137,6 +140,9 @@ impl<'a> ComparisonReport<'a> {
         writeln!(out, "- A: {first}\n- B: {second}")?;
         for change in &self.compared.changes {
             writeln!(out, "  - with {}", change.replace('`', ""))?;
+        }
+        for sentence in &self.compared.left_out {
+            writeln!(out, "  - {}", sentence.replace('`', ""))?;
         }
         writeln!(
             out,
@@ -323,6 +329,7 @@ mod tests {
                 "https://b.test/?x=<&|>".to_owned(),
             ],
             changes: Vec::new(),
+            left_out: Vec::new(),
             comparison: Comparison {
                 pairs: 6,
                 figures: vec![
@@ -379,6 +386,23 @@ mod tests {
         assert!(text.contains("x=<&%7C>"), "{text}");
         let row = "| /app.js?a%7Cb | 2.0 KiB | not requested |";
         assert!(text.contains(row), "{text}");
+    }
+
+    #[test]
+    fn advice_that_is_not_followed_is_listed() {
+        let sentence = "a.webp is not changed.";
+        let compared = ComparedPages {
+            left_out: vec![sentence.to_owned()],
+            ..compared()
+        };
+        for format in [
+            ComparisonFormat::Text,
+            ComparisonFormat::Markdown,
+            ComparisonFormat::Json,
+        ] {
+            let text = render(&compared, format);
+            assert!(text.contains(sentence), "{text}");
+        }
     }
 
     #[test]

@@ -92,6 +92,9 @@ pub struct Replay {
     pub attempt: u32,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
+    /// Sentences about what the advice names and no change can follow.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
     /// The advice that the changes follow; `None` if they were chosen by hand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<Subject>,

@@ -206,6 +206,7 @@ fn experiment(replay: Replay, advised: Advised, subject: Option<Subject>) -> Vis
         replay: Some(Box::new(replay.clone())),
         replay_second: Some(Box::new(Replay {
             changes: advised.changes,
+            left_out: advised.left_out,
             subject,
             ..replay
         })),
@@ -233,6 +234,7 @@ fn changed(recording: &Recording, changes: Vec<Change>) -> Result<Advised, Failu
     Ok(Advised {
         url: recording.url.clone(),
         changes,
+        left_out: Vec::new(),
     })
 }
 
@@ -268,6 +270,7 @@ fn replay(stored: &StoredReport, repeatable: bool) -> Replay {
         recording: stored.audit_id.clone(),
         attempt: stored.attempt,
         changes: Vec::new(),
+        left_out: Vec::new(),
         subject: None,
         repeatable,
     }
@@ -308,15 +311,16 @@ fn to_experiment(replay: ReplayAudit) -> Experiment {
     let comparison = summary(&replay).and_then(|summary| summary.comparison);
     let audit = replay.audit;
     let second = audit.order.options.replay_second;
-    let (changes, subject) = second.map_or((Vec::new(), None), |replay| {
+    let (changes, left_out, subject) = second.map_or_else(Default::default, |replay| {
         let changes = replay.changes.iter().map(ToString::to_string);
-        (changes.collect(), replay.subject)
+        (changes.collect(), replay.left_out, replay.subject)
     });
     Experiment {
         tracking_id: audit.tracking_id,
         audit_id: (audit.state == AuditState::Completed).then_some(audit.audit_id),
         subject,
         changes,
+        left_out,
         comparison,
         error: audit.error.map(|error| error.message),
     }

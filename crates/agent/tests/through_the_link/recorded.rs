@@ -87,6 +87,7 @@ fn replaying(repeatable: bool) -> VisitOptions {
         recording: "recording".to_owned(),
         attempt: 1,
         changes: Vec::new(),
+        left_out: Vec::new(),
         subject: None,
         repeatable,
     };

@@ -31,11 +31,20 @@ pub async fn run(args: ExperimentArgs) -> Result<Exit, Exit> {
         Some(subject) => advised(&auditor, &file, &order, &subject).await?,
         None => {
             file.recording.with_changes(&changes).map_err(Exit::usage)?;
-            Advised { url, changes }
+            let left_out = Vec::new();
+            Advised {
+                url,
+                changes,
+                left_out,
+            }
         }
     };
     order.options.compare_with = Some(advised.url);
-    order.options.replay_second = file.replay(advised.changes, args.repeatable);
+    let second = file.replay(advised.changes, args.repeatable);
+    order.options.replay_second = second.map(|mut replay| {
+        replay.left_out = advised.left_out;
+        replay
+    });
     compare(&auditor, &order, &args.comparison).await
 }
 

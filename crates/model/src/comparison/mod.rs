@@ -121,6 +121,9 @@ pub struct ComparedPages {
     /// The changes of an experiment, which make the second page, each in a few words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<String>,
+    /// Sentences about what the advice of an experiment names and no change can follow.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
     #[serde(flatten)]
     pub comparison: Comparison,
     /// The requests and the work of each page, in one visit.

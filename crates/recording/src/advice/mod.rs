@@ -43,6 +43,8 @@ const PICTURE_QUALITY: u8 = 75;
 pub struct Advised {
     pub url: String,
     pub changes: Vec<Change>,
+    /// Sentences about what the advice names and no change can follow.
+    pub left_out: Vec<String>,
 }
 
 /// The reason why advice cannot be followed in a recording.
@@ -59,6 +61,8 @@ pub enum AdviceError {
     NotMeasurable(String),
     #[error("there is nothing in the recording that the advice could change")]
     NothingToChange,
+    #[error("the advice cannot be followed: {reason}")]
+    NotFollowed { reason: String },
 }
 
 impl Recording {
@@ -80,11 +84,16 @@ impl Recording {
         };
         advised.changes.truncate(MAX_CHANGES);
         // A change that affects nothing would be refused.
-        advised.changes = self.effective(advised.changes);
-        if advised.changes.is_empty() && advised.url == self.url {
-            return Err(AdviceError::NothingToChange);
+        (advised.changes, advised.left_out) = self.effective(advised.changes);
+        if !advised.changes.is_empty() || advised.url != self.url {
+            return Ok(advised);
         }
-        Ok(advised)
+        Err(match advised.left_out.first() {
+            Some(sentence) => AdviceError::NotFollowed {
+                reason: sentence.trim_end_matches('.').to_owned(),
+            },
+            None => AdviceError::NothingToChange,
+        })
     }
 
     fn without_third_party(&self, name: &str, report: &Report) -> Result<Advised, AdviceError> {
@@ -154,6 +163,7 @@ impl Recording {
         Advised {
             url: self.url.clone(),
             changes,
+            left_out: Vec::new(),
         }
     }
 
@@ -163,6 +173,7 @@ impl Recording {
         Advised {
             url: url.unwrap_or_else(|| self.url.clone()),
             changes: Vec::new(),
+            left_out: Vec::new(),
         }
     }
 
@@ -178,7 +189,11 @@ impl Recording {
         }
         if is_unmet("noRedirects") {
             let url = self.without_redirects(report).url;
-            return Advised { url, changes };
+            return Advised {
+                url,
+                changes,
+                left_out: Vec::new(),
+            };
         }
         self.with(changes)
     }

@@ -195,6 +195,34 @@ fn pictures_are_as_wide_as_they_are_shown() {
 }
 
 #[test]
+fn pictures_that_cannot_be_changed_are_left_out_with_a_reason() {
+    let mut recording = recording();
+    let mut set_body = |index: usize, body: Vec<u8>| {
+        let response = recording.exchanges[index].response.as_mut().unwrap();
+        response.set_body(body.into());
+    };
+    set_body(3, picture::testing::photograph(40, 20));
+    set_body(
+        5,
+        b"RIFF....WEBPVP8 ....\0\0\0\x9d\x01\x2a\x02\x01\x10\0".to_vec(),
+    );
+    let subject = Subject::Check("image-delivery-insight".to_owned());
+    let follow = |urls: &[&str]| {
+        let report = failed("image-delivery-insight", table(urls));
+        recording.advised(&subject, &report, 1.0)
+    };
+    let (hero, pixel) = ("https://a.test/shop/hero.jpg", "https://pixel.ads.test/1");
+    let advised = follow(&[hero, pixel]).unwrap();
+    assert_eq!(advised.changes.len(), 1);
+    let sentence = "https://pixel.ads.test/1 is not changed, since only JPEG and PNG are encoded \
+                    again, and it is WebP";
+    assert_eq!(advised.left_out, [format!("{sentence}.")]);
+    let error = follow(&[pixel]).unwrap_err();
+    let expected = format!("the advice cannot be followed: {sentence}");
+    assert_eq!(error.to_string(), expected);
+}
+
+#[test]
 fn pictures_without_a_size_get_that_of_their_files() {
     let mut recording = recording();
     if let Some(response) = &mut recording.exchanges[3].response {

@@ -21,6 +21,7 @@ mod policy;
 mod stylesheet;
 mod traffic;
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -99,14 +100,17 @@ pub enum Change {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pattern: Option<Pattern>,
     },
-    /// JPEG pictures are encoded with a quality between 1 and 100, by default all.
+    /// JPEG pictures are encoded with a quality between 1 and 100, and PNG pictures without loss
+    /// and with 8 bits for each colour, by default all. Those that would not have fewer bytes stay
+    /// as they are. Pictures of other formats and animations are not changed, which is noted.
     RecompressImages {
         quality: u8,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pattern: Option<Pattern>,
     },
-    /// JPEG pictures are at most as wide, by default all. A picture whose size the page does not
-    /// set is then shown smaller.
+    /// JPEG and PNG pictures are at most as wide, by default all. A picture whose size the page
+    /// does not set is then shown smaller. Wider pictures of other formats, animations, and PNG
+    /// pictures that would have more bytes are not changed, which is noted.
     ResizeImages {
         max_width: u32,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -210,14 +214,25 @@ impl Recording {
         Ok(Changed { recording, effects })
     }
 
-    /// Returns those changes that affect something if they are applied in their order.
-    pub(crate) fn effective(&self, changes: Vec<Change>) -> Vec<Change> {
+    /// Returns those changes that affect something if they are applied in their order, and
+    /// sentences about why others do not.
+    pub(crate) fn effective(&self, mut changes: Vec<Change>) -> (Vec<Change>, Vec<String>) {
         let mut editor = Editor::new(self.clone());
-        let is_effective = |change: &Change| -> bool {
-            let effect = editor.apply(change);
-            effect.is_ok_and(|effect| !effect.is_none())
-        };
-        changes.into_iter().filter(is_effective).collect()
+        let mut left_out = Vec::new();
+        changes.retain(|change| {
+            let Ok(effect) = editor.apply(change) else {
+                return false;
+            };
+            let is_effective = !effect.is_none();
+            if !is_effective {
+                left_out.extend(effect.notes);
+            }
+            is_effective
+        });
+        // Several changes may not apply to a file for the same reason.
+        let mut distinct = BTreeSet::new();
+        left_out.retain(|sentence| distinct.insert(sentence.clone()));
+        (changes, left_out)
     }
 }
 

@@ -1,4 +1,5 @@
 mod documents;
+mod pictures;
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -368,65 +369,6 @@ fn scripts_and_style_sheets_are_minified() {
     assert_eq!(minified.recording.exchanges[3], recording.exchanges[3]);
     let one = changed(&recording, json!({"type": "minify", "pattern": "*.css"}));
     assert_eq!(one.effects[0].exchanges, 1);
-}
-
-/// Returns an exchange with a JPEG that Chrome shows.
-fn picture_exchange(url: &str, width: usize, quality: u8) -> RecordedExchange {
-    let mut exchange = exchange(url, "image/jpeg", "");
-    let jpeg = crate::picture::testing::jpeg(width, quality);
-    exchange.response.as_mut().unwrap().set_body(jpeg.into());
-    exchange
-}
-
-#[test]
-fn pictures_are_recompressed_and_resized() {
-    let mut recording = page(
-        "<img src=a.jpg>",
-        &[("https://first.test/c.jpg", "image/jpeg", "GIF")],
-    );
-    let mut exchanges = recording.exchanges.split_off(1);
-    exchanges.push(picture_exchange("https://first.test/a.jpg", 200, 90));
-    exchanges.push(picture_exchange("https://first.test/b.jpg", 40, 20));
-    recording.exchanges.extend(exchanges);
-    let small = changed(
-        &recording,
-        json!({"type": "recompressImages", "quality": 50}),
-    );
-    assert_eq!(small.effects[0].exchanges, 1);
-    let bytes =
-        |changed: &Changed, index: usize| response(&changed.recording.exchanges[index]).body.len();
-    let before = response(&recording.exchanges[2]).body.len();
-    assert!(
-        bytes(&small, 2) * 10 < before * 8,
-        "{} of {before}",
-        bytes(&small, 2)
-    );
-    let narrow = changed(&recording, json!({"type": "resizeImages", "maxWidth": 100}));
-    assert_eq!(narrow.effects[0].exchanges, 1);
-    assert!(bytes(&narrow, 2) * 10 < before * 5);
-    let length = bytes(&narrow, 2).to_string();
-    let resized = response(&narrow.recording.exchanges[2]);
-    assert_eq!(resized.header("content-length"), Some(length.as_str()));
-    for (value, message) in [
-        (
-            json!({"type": "recompressImages", "quality": 0}),
-            "between 1 and 100",
-        ),
-        (json!({"type": "resizeImages", "maxWidth": 0}), "at least 1"),
-        (
-            json!({"type": "resizeImages", "maxWidth": 4000}),
-            "affects nothing",
-        ),
-    ] {
-        assert!(error(&recording, value).contains(message));
-    }
-    recording.exchanges[2]
-        .response
-        .as_mut()
-        .unwrap()
-        .set_body((&b"\xff\xd8\xff\xe0"[..]).into());
-    let damaged = json!({"type": "recompressImages", "quality": 50, "pattern": "a.jpg"});
-    assert!(error(&recording, damaged).contains("cannot be decoded as JPEG"));
 }
 
 #[test]

@@ -13,6 +13,11 @@ pub fn orientation(tiff: &[u8]) -> u16 {
         .unwrap_or(1)
 }
 
+/// Returns whether the stored rows of pictures with an orientation are shown as columns.
+pub fn is_on_its_side(orientation: u16) -> bool {
+    orientation > 4
+}
+
 fn find_orientation(tiff: &[u8]) -> Option<u16> {
     // The decoder may leave the name of the segment.
     let tiff = tiff.strip_prefix(b"Exif\0\0").unwrap_or(tiff);
@@ -45,9 +50,14 @@ fn find_orientation(tiff: &[u8]) -> Option<u16> {
     short(entries.next()?.saturating_add(8))
 }
 
-/// Returns the content of an Exif segment with nothing but an orientation.
+/// Returns the content of an Exif segment of JPEG with nothing but an orientation.
 pub fn segment(orientation: u16) -> Vec<u8> {
-    let mut bytes = b"Exif\0\0MM\0\x2a\0\0\0\x08\0\x01".to_vec();
+    [&b"Exif\0\0"[..], &tiff(orientation)].concat()
+}
+
+/// Returns a TIFF structure with nothing but an orientation.
+pub fn tiff(orientation: u16) -> Vec<u8> {
+    let mut bytes = b"MM\0\x2a\0\0\0\x08\0\x01".to_vec();
     for value in [ORIENTATION, SHORT, 0, 1, orientation, 0, 0, 0] {
         bytes.extend_from_slice(&value.to_be_bytes());
     }

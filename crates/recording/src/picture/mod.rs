@@ -1,11 +1,15 @@
-//! Encodes JPEG pictures again, smaller or with another quality.
+//! Encodes pictures again: JPEG smaller or with another quality, PNG smaller or with fewer bytes.
 
 mod encoder;
 mod exif;
+mod format;
 mod huffman;
+mod lossless;
 mod pixels;
 mod size;
 
+pub(crate) use format::Format;
+pub(crate) use lossless::LosslessPicture;
 pub(crate) use size::size;
 use zune_jpeg::JpegDecoder;
 use zune_jpeg::zune_core::bytestream::ZCursor;
@@ -18,10 +22,13 @@ use pixels::Pixels;
 const MAX_SIDE: usize = 65_535;
 
 /// The largest number of pixels: far above those of pages. Decoding and encoding takes six bytes
-/// for each.
+/// for each of JPEG, and up to twelve for each of PNG.
 const MAX_PIXELS: usize = 40_000_000;
 
-/// A decoded picture with what changes its appearance.
+/// The reason why a picture with too many pixels stays as it is.
+const TOO_MANY_PIXELS: &str = "it has too many pixels, alone or with the pictures before it";
+
+/// A decoded JPEG with what changes its appearance.
 pub(crate) struct Picture {
     pixels: Pixels,
     /// The direction in which it is shown, as in Exif.
@@ -42,7 +49,7 @@ impl Picture {
         decoder.decode_headers().map_err(|_| failure)?;
         let (width, height) = decoder.dimensions().ok_or(failure)?;
         if width.saturating_mul(height) > max_pixels.min(MAX_PIXELS) {
-            return Err("it has too many pixels, alone or with the pictures before it".to_owned());
+            return Err(TOO_MANY_PIXELS.to_owned());
         }
         // Pictures for printers have four colours.
         let colors = decoder.input_colorspace();
@@ -69,7 +76,7 @@ impl Picture {
 
     /// Returns whether the stored rows are shown as columns.
     fn is_on_its_side(&self) -> bool {
-        self.orientation > 4
+        exif::is_on_its_side(self.orientation)
     }
 
     /// Returns the number of pixels.

@@ -32,29 +32,48 @@ impl Pixels {
 
     /// Returns the picture with a smaller width. Each pixel is the mean of the area it covers.
     pub fn shrunk(&self, width: usize) -> Self {
-        let width = width.clamp(1, self.width);
-        let height = (self.height * width + self.width / 2) / self.width;
-        let height = height.clamp(1, self.height);
-        let columns = spans(self.width, width);
+        let old = (self.width, self.height);
+        let (width, height) = proportional(old, width);
         let mut rgb = Vec::with_capacity(3 * width * height);
-        for rows in spans(self.height, height) {
-            for columns in &columns {
-                let mut sum = [0.0; 3];
-                let mut area = 0.0;
-                for (y, row_share) in &rows {
-                    for (x, column_share) in columns {
-                        let share = row_share * column_share;
-                        let pixel = self.at(*x, *y);
-                        area += share;
-                        for (sum, value) in sum.iter_mut().zip(pixel) {
-                            *sum += share * f32::from(value);
-                        }
+        let at = |x, y| self.at(x, y).map(f32::from);
+        for_each_mean(old, (width, height), at, |mean| {
+            rgb.extend(mean.map(|value| value.round() as u8));
+        });
+        Self { width, height, rgb }
+    }
+}
+
+/// Returns a width and the height that is in proportion to it, which are at most the old ones.
+pub fn proportional((old_width, old_height): (usize, usize), width: usize) -> (usize, usize) {
+    let width = width.clamp(1, old_width);
+    let height = (old_height * width + old_width / 2) / old_width;
+    (width, height.clamp(1, old_height))
+}
+
+/// Calls `put` with each pixel of a picture of a `new` width and height, row after row: the mean of
+/// the area that it covers in the `old` one, whose pixels are those of `at`.
+pub fn for_each_mean<const N: usize>(
+    old: (usize, usize),
+    new: (usize, usize),
+    at: impl Fn(usize, usize) -> [f32; N],
+    mut put: impl FnMut([f32; N]),
+) {
+    let columns = spans(old.0, new.0);
+    for rows in spans(old.1, new.1) {
+        for columns in &columns {
+            let mut sum = [0.0; N];
+            let mut area = 0.0;
+            for (y, row_share) in &rows {
+                for (x, column_share) in columns {
+                    let share = row_share * column_share;
+                    area += share;
+                    for (sum, value) in sum.iter_mut().zip(at(*x, *y)) {
+                        *sum += share * value;
                     }
                 }
-                rgb.extend(sum.map(|sum| (sum / area).round() as u8));
             }
+            put(sum.map(|sum| sum / area));
         }
-        Self { width, height, rgb }
     }
 }
 

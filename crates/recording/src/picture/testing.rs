@@ -1,5 +1,6 @@
 //! Pictures for tests.
 
+pub(crate) use super::lossless::testing::{photograph, stripes};
 use super::{Picture, Pixels};
 
 /// Returns a picture with soft and hard edges.

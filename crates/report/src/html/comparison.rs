@@ -13,6 +13,7 @@ pub(super) struct ComparisonView {
     pub(super) second: Link,
     /// The changes that make the second page of an experiment.
     pub(super) changes: Vec<String>,
+    pub(super) left_out: Vec<String>,
     pub(super) pairs: String,
     pub(super) figures: Vec<FigureView>,
     pub(super) evidence: Vec<[String; 3]>,
@@ -41,6 +42,7 @@ pub(super) fn comparison_view(compared: &ComparedPages) -> ComparisonView {
         first_url: first_url.clone(),
         second: Link::new(second_url, ""),
         changes: compared.changes.clone(),
+        left_out: compared.left_out.clone(),
         pairs: count(compared.comparison.pairs, "pair", "pairs"),
         figures: compared.comparison.figures.iter().map(figure).collect(),
         evidence: compared.evidence.iter().map(evidence_cells).collect(),

@@ -119,6 +119,7 @@ fn example_replay(audit: &NewAudit, name: &str) -> NewAudit {
         recording: audit.audit_id.clone(),
         attempt: 1,
         changes: vec![Change::CompressText {}],
+        left_out: Vec::new(),
         subject: Some(Subject::Check("document-latency-insight".to_owned())),
         repeatable: false,
     };

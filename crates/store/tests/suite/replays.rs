@@ -13,6 +13,7 @@ pub async fn replays_of_a_recording_are_found_newest_first(backend: &dyn Backend
             recording: "report-of-recorded".to_owned(),
             attempt: 1,
             changes: Vec::new(),
+            left_out: Vec::new(),
             subject: None,
             repeatable: false,
         }));

@@ -83,10 +83,15 @@ fn members() -> [(&'static str, Value); 5] {
 }
 
 /// Returns the members of an experiment.
-fn optional_members() -> [(&'static str, Value); 1] {
+fn optional_members() -> [(&'static str, Value); 2] {
     let description =
         "The changes of an experiment, which make the second page, each in a few words.";
-    [("changes", described(list(text()), description))]
+    let left_out =
+        "Sentences about what the advice of an experiment names and no change can follow.";
+    [
+        ("changes", described(list(text()), description)),
+        ("leftOut", described(list(text()), left_out)),
+    ]
 }
 
 /// Returns the schema of the comparison in a report.

@@ -38,6 +38,13 @@ pub(super) fn experiment() -> Value {
                 described(text(), "The id of its audit, when it is completed."),
             ),
             ("subject", subject),
+            (
+                "leftOut",
+                described(
+                    list(text()),
+                    "Sentences about what the advice names and no change can follow.",
+                ),
+            ),
             ("comparison", result),
             (
                 "error",
