@@ -3,8 +3,8 @@
 //! Speeds are on Lighthouse's BenchmarkIndex scale. A host is calibrated once, together with its
 //! browser: its nominal speed and, if Chromium throttles pages, the slowdown of each rate, by
 //! bisection. The speed of a host drifts. The page clock of a visit compensates for that while the
-//! page is loading (see `plumbline_browser`), so a device keeps its rate; Chromium's throttling does
-//! not.
+//! page is loading (see `plumbline_browser`), so a device keeps its rate; Chromium's throttling
+//! does not.
 
 mod calibration;
 

@@ -289,9 +289,9 @@ mod tests {
         )
     }
 
-    /// A thread that a pacer slows down to a fourth. From 100 ms on the core is half as fast, so the
-    /// page gets twice as much of it; from 200 ms on it is fast again, and another process has it
-    /// half of the time.
+    /// A thread that a pacer slows down to a fourth. From 100 ms on the core is half as fast, so
+    /// the page gets twice as much of it; from 200 ms on it is fast again, and another process has
+    /// it half of the time.
     fn paced() -> Processor {
         processor(
             &[
