@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use plumbline_model::report::{CpuEmulationMethod, Report};
+use plumbline_model::report::{CpuConditions, CpuEmulationMethod, Report};
 use plumbline_seam::VisitReason;
 
 /// Default for the maximum number of visits of one audit. A page is visited again when the host was
@@ -14,8 +14,8 @@ const MAX_DOUBT: f64 = 0.6;
 /// Time after which no further visit is made to confirm a score.
 const MAX_CONFIRMATION_TIME: Duration = Duration::from_secs(60);
 
-/// Fraction by which the core may be slower than the device, averaged over the load. Beyond it, the
-/// core could not be kept at the device's speed.
+/// Fraction by which a core may be slower than at calibration, averaged over the load, if Chromium
+/// throttles the page. The page is then as much slower than on the device.
 const MAX_SLOWNESS: f64 = 0.15;
 /// Fraction of the load that the main thread may wait for a core. Beyond it, more than the tasks of
 /// the main thread is late: network and compositor wait as well.
@@ -55,7 +55,7 @@ impl Visit {
     pub(crate) fn new(report: &Report) -> Self {
         Self {
             measured: report.error.is_none(),
-            disturbance: disturbance(report),
+            disturbance: disturbance(&report.conditions.cpu),
             score: report.scores.performance,
             doubt: report.conditions.cpu.score_uncertainty.unwrap_or(0.0),
         }
@@ -148,8 +148,7 @@ fn is_confirmed(visits: &[(usize, Visit)]) -> bool {
     !visits.iter().all(|(_, visit)| scores.insert(visit.score))
 }
 
-fn disturbance(report: &Report) -> f64 {
-    let cpu = &report.conditions.cpu;
+fn disturbance(cpu: &CpuConditions) -> f64 {
     if cpu.emulation == Some(CpuEmulationMethod::Clock) {
         if cpu
             .score_uncertainty
@@ -161,8 +160,8 @@ fn disturbance(report: &Report) -> f64 {
         return share / MAX_SHARE_WITH_CLOCK;
     }
     // A page that is not throttled runs at the speed of the host, whatever that is.
-    let slowness = match (cpu.host_index, cpu.device_index) {
-        (Some(host), Some(device)) if cpu.rate > 1.0 => 1.0 - host / f64::from(device),
+    let slowness = match (cpu.host_index, cpu.nominal_index) {
+        (Some(host), Some(nominal)) if cpu.rate > 1.0 => 1.0 - host / nominal,
         _ => 0.0,
     };
     let contention = match cpu.contention {
@@ -236,6 +235,29 @@ mod tests {
         assert_eq!(reason_for_next(&[busy, busy]), VisitReason::Disturbed);
         let visits = [busy, doubtful(80)];
         assert_eq!(reason_for_next(&visits), VisitReason::Uncertain);
+    }
+
+    #[test]
+    fn a_slow_core_disturbs_a_page_that_chromium_throttles() {
+        let on_core_with_index = |host_index, emulation, rate| {
+            disturbance(&CpuConditions {
+                emulation: Some(emulation),
+                rate,
+                device_index: Some(500),
+                nominal_index: Some(2000.0),
+                host_index: Some(host_index),
+                ..CpuConditions::default()
+            })
+        };
+        let by_chromium = CpuEmulationMethod::Chromium;
+        assert!(on_core_with_index(1600.0, by_chromium, 4.0) > 1.0);
+        assert!(on_core_with_index(1800.0, by_chromium, 4.0) < 1.0);
+        // A page that is not throttled has the speed of the host, and a clock follows the core.
+        assert_eq!(on_core_with_index(1600.0, by_chromium, 1.0), 0.0);
+        assert_eq!(
+            on_core_with_index(1600.0, CpuEmulationMethod::Clock, 4.0),
+            0.0
+        );
     }
 
     #[test]

@@ -35,7 +35,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let browser = pool.take().await?;
     println!("browser    {} ms", started.elapsed().as_millis());
     let nominal = gauge.read(Throttle::NONE, Benchmark::Full).await?.pace;
-    let throttle = Throttle::Paced { rate, nominal };
+    let throttle = Throttle::ByChromium { rate, nominal };
     for benchmark in [Benchmark::Quick, Benchmark::Full] {
         let started = Instant::now();
         let index = gauge.read(throttle, benchmark).await?.index;

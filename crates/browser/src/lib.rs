@@ -16,14 +16,15 @@ mod gather;
 mod gauge;
 mod interactions;
 mod launch;
-mod pacer;
 mod page;
 mod plan;
 mod pool;
 mod protocol;
+mod scheduling;
 mod steps;
 mod visit;
 
+pub use cpu_emulation::Throttle;
 pub use error::BrowserError;
 pub use gauge::{Benchmark, Gauge, Reading};
 pub use interactions::interact;
@@ -31,7 +32,6 @@ pub use launch::{
     Browser, BrowserVersion, DEFAULT_MEMORY_BYTES, LaunchOptions, Launcher, NetworkIsolation,
     renderers, sweep,
 };
-pub use pacer::Throttle;
 pub use page::VisitError;
 pub use plan::{Gathering, NetworkPath, VisitPlan};
 pub use plumbline_clock::CorePace;

@@ -16,6 +16,7 @@ mod layout;
 mod library;
 mod outside;
 mod rate;
+mod recorder;
 mod shared;
 mod system_load;
 mod threads;
@@ -27,14 +28,16 @@ mod work;
 
 use std::io;
 
+use core::CoreSensors;
 use rate::{RateControl, ThreadActivity};
 use threads::{BrowserThreads, Sample};
 
 pub use clock::PageClock;
 pub use controller::{ControlRecord, Controller};
-pub use core::{CorePace, CoreSensors, Speedometer, monotonic_us};
+pub use core::CorePace;
 pub use library::Library;
 pub use outside::{OutsideWait, PendingResponses};
+pub use recorder::WorkRecorder;
 pub use time::PageTime;
 pub use timers::PageTimer;
 pub use turns::Turn;

@@ -56,7 +56,7 @@ impl ThreadActivity {
 ///
 /// Page time passes at the speed of the clock while the main thread of a page runs. While only
 /// other threads run, such as those that draw, receive and decode, it passes no faster than real
-/// time: Lighthouse and the pacer do not slow them down either.
+/// time: Lighthouse does not slow them down either.
 #[derive(Debug)]
 pub struct RateControl {
     /// The rate of an undisturbed clock while the main thread of a page runs.

@@ -105,7 +105,6 @@ impl WorkRecord {
         }
         CorePace {
             turn_ns: self.turns_ns / self.ran_s,
-            crowding: 0.0,
         }
     }
 }
@@ -176,10 +175,7 @@ mod tests {
 
     #[test]
     fn the_mean_speed_is_that_of_the_time_that_a_main_thread_ran() {
-        let pace = |turn_ns| CorePace {
-            turn_ns,
-            crowding: 0.0,
-        };
+        let pace = |turn_ns| CorePace { turn_ns };
         let ran = |ms| ThreadActivity {
             elapsed: Duration::from_millis(2),
             main_ran: Duration::from_millis(ms),

@@ -76,7 +76,7 @@ fn report(facts: &Facts, conditions: Conditions) -> Report {
             let cpu = &mut report.conditions.cpu;
             cpu.contention = contention;
             cpu.score_uncertainty = score_uncertainty;
-            // Bundles from before the pacer have their own measurements.
+            // Old bundles have no samples of the speed, but measurements around the load.
             if let (Some(nominal), Some([during, after])) = (cpu.nominal_index, speed) {
                 cpu.host_index = Some(nominal * during);
                 cpu.host_index_after = Some(nominal * after);

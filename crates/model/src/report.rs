@@ -395,9 +395,9 @@ pub struct CpuConditions {
 pub enum CpuEmulationMethod {
     /// The page ran at the speed of the host, and its clock as much faster as the device is slower.
     Clock,
-    /// A thread on the page's core slowed the page down.
+    /// A thread on the page's core slowed the page down, in reports of earlier versions.
     Pacer,
-    /// Chromium slowed the page down.
+    /// Chromium slowed the page down, because its browser saw no clock of its own.
     Chromium,
 }
 

@@ -13,8 +13,8 @@ use plumbline_model::field::{
 };
 use plumbline_model::media::{self, Phases, ReportMedia, RequestEntry};
 use plumbline_model::report::{
-    Conditions, CpuConditions, DeviceConditions, LocationConditions, LocationMode, Metric, Metrics,
-    NetworkConditions, Report, Scores, TracedMetrics, View,
+    Conditions, CpuConditions, CpuEmulationMethod, DeviceConditions, LocationConditions,
+    LocationMode, Metric, Metrics, NetworkConditions, Report, Scores, TracedMetrics, View,
 };
 use plumbline_report::html::{self, PictureSource, ReportPage};
 use serde_json::json;
@@ -561,6 +561,27 @@ fn a_place_that_the_operator_did_not_state_is_not_claimed() {
     unstated.conditions.location.is_stated = Some(true);
     assert!(heading(&unstated).contains("Dallas, Texas, USA"));
     assert!(page(&unstated, None).contains("Dallas, Texas, USA (measured there)"));
+}
+
+#[test]
+fn the_page_says_how_the_processor_was_emulated() {
+    let mut report = report("something");
+    report.conditions.cpu.rate = 4.2;
+    for (emulation, text) in [
+        (
+            CpuEmulationMethod::Clock,
+            "clock ran at 4.20 times real time",
+        ),
+        (
+            CpuEmulationMethod::Chromium,
+            "slowed down 4.2 times by Chromium",
+        ),
+        (CpuEmulationMethod::Pacer, "slowed down 4.2 times<"),
+    ] {
+        report.conditions.cpu.emulation = Some(emulation);
+        let page = page(&report, None);
+        assert!(page.contains(text), "{emulation:?}");
+    }
 }
 
 #[test]

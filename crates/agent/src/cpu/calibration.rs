@@ -15,29 +15,27 @@ pub struct Calibration {
     pub executable: String,
     /// The name of the processor.
     pub processor: String,
-    /// Whether it was measured by an optimized build, in which the pacer's work is faster.
+    /// Whether it was measured by an optimized build, in which the workload that measures cores is
+    /// faster.
     pub optimized: bool,
     /// The nominal speed of the host: its unthrottled speed when it was calibrated.
     pub host_index: f64,
-    /// The time that the pacer's work took at the nominal speed.
+    /// The speed of the page's core meanwhile, which is the nominal one.
     pub nominal: CorePace,
     #[serde(rename = "way")]
     pub method: ThrottleMethod,
-    /// The measured effects of rates; both rate and slowdown increase.
+    /// The measured effects of Chromium's rates; both rate and slowdown increase.
     #[serde(rename = "steps")]
     pub points: Vec<RatePoint>,
 }
 
-/// The method by which a page is slowed down.
+/// The method by which the speed of a device is emulated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ThrottleMethod {
     /// A page clock that runs as much faster as the device is slower.
     ByClock,
-    /// A pacer thread on the page's core, which adapts to the speed of the core.
-    Paced,
-    /// Chromium's own throttling, where the kernel does not expose the state of threads or does not
-    /// allow a higher priority.
+    /// Chromium's own throttling, where browsers do not see their clock or have none.
     ByChromium,
 }
 
@@ -124,7 +122,6 @@ impl From<ThrottleMethod> for CpuEmulationMethod {
     fn from(method: ThrottleMethod) -> Self {
         match method {
             ThrottleMethod::ByClock => Self::Clock,
-            ThrottleMethod::Paced => Self::Pacer,
             ThrottleMethod::ByChromium => Self::Chromium,
         }
     }
@@ -134,10 +131,7 @@ impl ThrottleMethod {
     pub(super) fn throttle(self, rate: f64, nominal: CorePace) -> Throttle {
         match self {
             Self::ByClock => Throttle::ByClock { rate, nominal },
-            Self::Paced => Throttle::Paced { rate, nominal },
-            // The page is not slowed down, but the pacer still measures the core.
-            Self::ByChromium if rate <= 1.0 => Throttle::Paced { rate, nominal },
-            Self::ByChromium => Throttle::ByChromium { rate },
+            Self::ByChromium => Throttle::ByChromium { rate, nominal },
         }
     }
 }
@@ -197,10 +191,7 @@ impl Bisection {
 mod tests {
     use super::*;
 
-    const NOMINAL: CorePace = CorePace {
-        turn_ns: 20_000.0,
-        crowding: 1.5,
-    };
+    const NOMINAL: CorePace = CorePace { turn_ns: 20_000.0 };
 
     fn calibration() -> Calibration {
         Calibration {
@@ -210,7 +201,7 @@ mod tests {
             optimized: true,
             host_index: 1800.0,
             nominal: NOMINAL,
-            method: ThrottleMethod::Paced,
+            method: ThrottleMethod::ByChromium,
             points: vec![
                 RatePoint {
                     rate: 2.0,
@@ -236,22 +227,39 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_paced_against_the_nominal_speed() {
-        let paced = Throttle::Paced {
-            rate: 4.0,
+    fn chromium_throttles_without_a_page_clock() {
+        let by_chromium = |rate| Throttle::ByChromium {
+            rate,
             nominal: NOMINAL,
         };
-        assert_eq!(calibration().choose(Some(500)).throttle, paced);
+        assert_eq!(calibration().choose(Some(500)).throttle, by_chromium(4.0));
+        assert_eq!(calibration().choose(Some(3200)).throttle, by_chromium(1.0));
     }
 
     #[test]
-    fn chromium_throttles_where_pacing_does_not_work() {
+    fn a_page_clock_emulates_slow_and_fast_devices_by_its_rate_alone() {
         let calibration = Calibration {
-            method: ThrottleMethod::ByChromium,
+            method: ThrottleMethod::ByClock,
+            points: Vec::new(),
             ..calibration()
         };
-        let choice = calibration.choose(Some(500));
-        assert_eq!(choice.throttle, Throttle::ByChromium { rate: 4.0 });
+        for (device_index, rate) in [(450, 4.0), (3600, 0.5)] {
+            let choice = calibration.choose(Some(device_index));
+            let by_clock = Throttle::ByClock {
+                rate,
+                nominal: NOMINAL,
+            };
+            assert_eq!((choice.throttle, choice.rate), (by_clock, rate));
+            assert!(!choice.limited_by_host);
+        }
+    }
+
+    #[test]
+    fn a_calibration_for_the_pacer_of_earlier_versions_is_not_used() {
+        let mut stored = serde_json::to_value(calibration()).unwrap();
+        assert!(serde_json::from_value::<Calibration>(stored.clone()).is_ok());
+        stored["way"] = "paced".into();
+        assert!(serde_json::from_value::<Calibration>(stored).is_err());
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Measures the speed of this host, and the throttling that makes it as fast as a device.
 //!
 //! Speeds are on Lighthouse's BenchmarkIndex scale. A host is calibrated once, together with its
-//! browser: its nominal speed and, by bisection, the slowdown of each throttling rate. The speed of
-//! a host drifts; the pacer of a visit compensates for that while the page is loading (see
-//! `plumbline_browser`), so a device keeps its rate.
+//! browser: its nominal speed and, if Chromium throttles pages, the slowdown of each rate, by
+//! bisection. The speed of a host drifts. The page clock of a visit compensates for that while the
+//! page is loading (see `plumbline_browser`), so a device keeps its rate; Chromium's throttling
+//! does not.
 
 mod calibration;
 
@@ -11,7 +12,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use futures_util::future::BoxFuture;
-use plumbline_browser::{Benchmark, BrowserError, CorePace, Gauge, Launcher, Reading, Throttle};
+use plumbline_browser::{Benchmark, BrowserError, CorePace, Gauge, Launcher, Reading};
 use tokio::sync::Mutex;
 
 use calibration::Bisection;
@@ -24,19 +25,12 @@ const SLOWDOWNS: [f64; 4] = [2.0, 4.0, 6.0, 10.0];
 const TOLERANCE: f64 = 0.03;
 /// Maximum number of rates that the bisection tries.
 const MAX_TRIES: u32 = 5;
-/// Relative difference up to which a reading is taken as noise. A pacer achieves its rate by
-/// construction, and short readings vary by more than its error.
-const MAX_PACER_NOISE: f64 = 0.2;
 /// Number of readings of the host, of a second each: the load of its neighbours changes between
-/// them.
-const READINGS_OF_HOST: usize = 5;
+/// them. Medians of 5 differed by up to 4 %.
+const READINGS_OF_HOST: usize = 9;
 /// Number of readings of a rate, of an eighth of a second each: one in six was off by more than a
 /// fifth.
 const READINGS_OF_RATE: usize = 3;
-/// Number of readings of the host for page clocks. Medians of 5 differed by up to 4 %.
-const READINGS_FOR_CLOCK: usize = 9;
-/// Fraction of the requested slowdown below which pacing counts as not working.
-const MIN_PACER_EFFECT: f64 = 0.5;
 
 /// Calibrates this host and remembers the result.
 pub struct Cpu {
@@ -136,49 +130,27 @@ impl Cpu {
 
     async fn measure(&self) -> Result<Calibration, BrowserError> {
         let gauge = Gauge::open(&self.launcher).await?;
-        if gauge.sees_clock() {
-            let calibration = self.measure_by_clock(&gauge).await?;
-            gauge.close().await;
-            self.write_cache_file(&calibration);
-            return Ok(calibration);
-        }
-        let mut readings: Vec<Reading> = Vec::new();
-        for _ in 0..READINGS_OF_HOST {
-            readings.push(gauge.read(Throttle::NONE, Benchmark::Full).await?);
-        }
-        let nominal = CorePace {
-            turn_ns: median(readings.iter().map(|reading| reading.pace.turn_ns)),
-            crowding: median(readings.iter().map(|reading| reading.pace.crowding)),
+        let method = if gauge.sees_clock() {
+            ThrottleMethod::ByClock
+        } else {
+            ThrottleMethod::ByChromium
         };
-        let host_index = median(readings.iter().map(|reading| reading.index_at(nominal)));
-        let mut calibration = Calibration {
-            browser: gauge.product().to_owned(),
-            executable: self.launcher.executable_id(),
-            processor: processor(),
-            optimized: is_optimized(),
-            host_index,
-            nominal,
-            method: ThrottleMethod::Paced,
-            points: Vec::new(),
-        };
-        if self.launcher.uses_page_clocks() {
-            tracing::warn!("the browser does not see its clock: pages are slowed down instead");
-        }
-        let paced = self.search(&gauge, &calibration, SLOWDOWNS[0]).await?;
-        if paced.slowdown < SLOWDOWNS[0] * MIN_PACER_EFFECT || nominal.turn_ns <= 0.0 {
-            tracing::warn!("pacing does not work on this host: using Chromium's own throttling");
-            calibration.method = ThrottleMethod::ByChromium;
-        }
-        for slowdown in SLOWDOWNS {
-            let point = self.search(&gauge, &calibration, slowdown).await?;
-            // A point that is out of order, because the host was busy, would distort the rates
-            // around it.
-            let points = &mut calibration.points;
-            if points
-                .last()
-                .is_none_or(|last| last.rate < point.rate && last.slowdown < point.slowdown)
-            {
-                points.push(point);
+        let mut calibration = self.measure_host(&gauge, method).await?;
+        if method == ThrottleMethod::ByChromium {
+            if self.launcher.uses_page_clocks() {
+                tracing::warn!("the browser does not see its clock: Chromium slows pages down");
+            }
+            for slowdown in SLOWDOWNS {
+                let point = search(&gauge, &calibration, slowdown).await?;
+                // A point that is out of order, because the host was busy, would distort the rates
+                // around it.
+                let points = &mut calibration.points;
+                if points
+                    .last()
+                    .is_none_or(|last| last.rate < point.rate && last.slowdown < point.slowdown)
+                {
+                    points.push(point);
+                }
             }
         }
         gauge.close().await;
@@ -186,27 +158,26 @@ impl Cpu {
         Ok(calibration)
     }
 
-    /// Measures the host for page clocks. The nominal speed is that of an earlier calibration if
-    /// there is one, so that both give the same result whatever neighbours the host has at that
-    /// hour.
-    async fn measure_by_clock(&self, gauge: &Gauge) -> Result<Calibration, BrowserError> {
-        let unthrottled = Throttle::ByClock {
-            rate: 1.0,
-            nominal: CorePace::default(),
-        };
+    /// Measures the speed of the host. The nominal speed is that of an earlier calibration if there
+    /// is one, so that both give the same result whatever neighbours the host has at that hour.
+    async fn measure_host(
+        &self,
+        gauge: &Gauge,
+        method: ThrottleMethod,
+    ) -> Result<Calibration, BrowserError> {
+        let unthrottled = method.throttle(1.0, CorePace::default());
         let mut readings: Vec<Reading> = Vec::new();
-        for _ in 0..READINGS_FOR_CLOCK {
+        for _ in 0..READINGS_OF_HOST {
             let reading = gauge.read(unthrottled, Benchmark::Full).await?;
             tracing::debug!(?reading, "speed of the host");
             readings.push(reading);
         }
         let earlier = self.read_cache_file();
         let nominal = earlier
-            .filter(|earlier| earlier.method == ThrottleMethod::ByClock)
+            .filter(|earlier| earlier.method == method)
             .map_or_else(
                 || CorePace {
                     turn_ns: median(readings.iter().map(|reading| reading.pace.turn_ns)),
-                    crowding: 0.0,
                 },
                 |earlier| earlier.nominal,
             );
@@ -217,50 +188,9 @@ impl Cpu {
             optimized: is_optimized(),
             host_index: median(readings.iter().map(|reading| reading.index_at(nominal))),
             nominal,
-            method: ThrottleMethod::ByClock,
+            method,
             points: Vec::new(),
         })
-    }
-
-    async fn search(
-        &self,
-        gauge: &Gauge,
-        calibration: &Calibration,
-        target: f64,
-    ) -> Result<RatePoint, BrowserError> {
-        let mut search = Bisection::new(target);
-        for _ in 0..MAX_TRIES {
-            let rate = search.next_rate();
-            let throttle = calibration.throttle(rate);
-            let mut slowdowns = Vec::with_capacity(READINGS_OF_RATE);
-            for _ in 0..READINGS_OF_RATE {
-                let slowed = gauge.read(throttle, Benchmark::Quick).await?.index;
-                let full = match calibration.method {
-                    ThrottleMethod::Paced | ThrottleMethod::ByClock => calibration.host_index,
-                    // Measured right after it, so that drift of the host affects both.
-                    ThrottleMethod::ByChromium => {
-                        gauge.read(Throttle::NONE, Benchmark::Quick).await?.index
-                    }
-                };
-                slowdowns.push(full / slowed);
-            }
-            let mut slowdown = median(slowdowns.into_iter());
-            if calibration.method == ThrottleMethod::Paced
-                && (slowdown / rate - 1.0).abs() <= MAX_PACER_NOISE
-            {
-                slowdown = rate;
-            }
-            search.record(RatePoint { rate, slowdown });
-            if search.best().is_some_and(|(_, error)| error <= TOLERANCE) {
-                break;
-            }
-        }
-        // Nothing was tried only if MAX_TRIES were 0; the rate itself is then the best guess.
-        let guess = RatePoint {
-            rate: target,
-            slowdown: target,
-        };
-        Ok(search.best().map_or(guess, |(point, _)| point))
     }
 
     fn write_cache_file(&self, calibration: &Calibration) {
@@ -274,6 +204,37 @@ impl Cpu {
             tracing::warn!(%error, path = %path.display(), "failed to write the calibration");
         }
     }
+}
+
+/// Searches for the rate at which Chromium makes the host `target` times slower.
+async fn search(
+    gauge: &Gauge,
+    calibration: &Calibration,
+    target: f64,
+) -> Result<RatePoint, BrowserError> {
+    let mut search = Bisection::new(target);
+    for _ in 0..MAX_TRIES {
+        let rate = search.next_rate();
+        let mut slowdowns = Vec::with_capacity(READINGS_OF_RATE);
+        for _ in 0..READINGS_OF_RATE {
+            let throttled = gauge.read(calibration.throttle(rate), Benchmark::Quick);
+            let throttled = throttled.await?.index;
+            // Measured right after it, so that drift of the host affects both.
+            let full = gauge.read(calibration.throttle(1.0), Benchmark::Quick);
+            slowdowns.push(full.await?.index / throttled);
+        }
+        let slowdown = median(slowdowns.into_iter());
+        search.record(RatePoint { rate, slowdown });
+        if search.best().is_some_and(|(_, error)| error <= TOLERANCE) {
+            break;
+        }
+    }
+    // Nothing was tried only if MAX_TRIES were 0; the rate itself is then the best guess.
+    let guess = RatePoint {
+        rate: target,
+        slowdown: target,
+    };
+    Ok(search.best().map_or(guess, |(point, _)| point))
 }
 
 fn median(values: impl Iterator<Item = f64>) -> f64 {
@@ -291,7 +252,8 @@ fn processor() -> String {
         .map_or("unknown".to_owned(), |(_, name)| name.trim().to_owned())
 }
 
-/// Whether this is an optimized build. The pacer's work takes another time in other builds.
+/// Whether this is an optimized build. The workload that measures cores takes another time in other
+/// builds.
 fn is_optimized() -> bool {
     !cfg!(debug_assertions)
 }

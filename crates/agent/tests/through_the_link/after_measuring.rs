@@ -10,6 +10,7 @@ use plumbline_bundle::{
 use plumbline_catalog::{BUILT_IN, Catalog};
 use plumbline_link::Guard;
 use plumbline_model::media::ReportMedia;
+use plumbline_model::report::CpuEmulationMethod;
 use plumbline_seam::{AuditOutput, Interactions, Order, Steps, VisitOptions};
 use plumbline_traffic::RootCertStore;
 use serde_json::{Value, json};
@@ -179,6 +180,19 @@ async fn later_visits_use_what_the_first_has_gathered_from_the_page() {
         assert!(matches!(artifact, Artifact::Gathered(_)), "{name}");
     }
     assert!(bundle.screenshot.is_some());
+}
+
+#[tokio::test]
+async fn the_report_of_a_page_without_a_page_clock_says_that_chromium_throttled_it() {
+    let page = "<!doctype html><title>A page</title><h1>Hello</h1>";
+    let site = Site::serve([("/", Response::html(page))]).await;
+    let (auditor, mut order) = auditor_for(&site, "wifiFast", VisitOptions::default());
+    order.device = "redmi5A".to_owned();
+    let output = auditor.audit(&order, &|_| {}).await.unwrap();
+    let cpu = output.report.conditions.cpu;
+    assert_eq!(cpu.emulation, Some(CpuEmulationMethod::Chromium));
+    assert!(cpu.rate > 1.0 && !cpu.limited_by_host, "{cpu:?}");
+    assert!(cpu.contention.is_some(), "{cpu:?}");
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ const SCRIPT: &str = include_str!("benchmark.js");
 /// time; the rest is for a busy host.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Time until a pacer has found the page's threads.
+/// Time until the page's threads have been found.
 const SETTLING: Duration = Duration::from_millis(30);
 
 /// Duration of a measurement.
@@ -44,7 +44,7 @@ impl Benchmark {
 pub struct Reading {
     /// Index without the time that other processes took from the benchmark's thread.
     pub index: f64,
-    /// Speed of the core that a pacer measured meanwhile.
+    /// Speed of the core meanwhile.
     pub pace: CorePace,
 }
 
@@ -105,14 +105,13 @@ impl Gauge {
                 .await?;
             let turn = match throttle {
                 Throttle::ByClock { .. } => Turn::begin().await,
-                Throttle::Paced { .. } | Throttle::ByChromium { .. } => None,
+                Throttle::ByChromium { .. } => None,
             };
             let group = self.browser.process_id();
             let emulation = CpuEmulation::start(&self.browser.clock, group, throttle, turn)
                 .map_err(|error| BrowserError::Failed {
                     reason: error.to_string(),
                 })?;
-            // The pacer searches for the page's threads every 10 ms.
             tokio::time::sleep(SETTLING).await;
             let method = "Runtime.evaluate";
             let (part_ms, rounds) = benchmark.length();
@@ -122,15 +121,15 @@ impl Gauge {
                 .call_within::<EvaluateResponse>(DEADLINE, Some(&self.session), method, params)
                 .await?
                 .value(method)?;
-            let pacing = emulation.finish();
+            let scheduling = emulation.finish();
             // A page clock does not count the time that others took.
             let lost_share = match throttle {
                 Throttle::ByClock { .. } => 0.0,
-                Throttle::Paced { .. } | Throttle::ByChromium { .. } => pacing.lost_share(),
+                Throttle::ByChromium { .. } => scheduling.lost_share(),
             };
             Ok(Reading {
                 index: index / (1.0 - lost_share).max(0.1),
-                pace: pacing.pace,
+                pace: scheduling.pace,
             })
         })
     }

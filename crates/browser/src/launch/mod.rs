@@ -25,7 +25,6 @@ use std::os::unix::process::CommandExt;
 pub(crate) use browser::OnDrop;
 pub use browser::{Browser, BrowserVersion};
 pub use process::renderers;
-pub(crate) use process::{group_of, is_renderer, pid_of, process_ids};
 pub use profile::sweep;
 
 use crate::BrowserError;

@@ -199,7 +199,7 @@ pub(super) fn kill_browsers_of(home: &Path) {
 
 /// Returns the process group from `/proc/PID/stat`. The system call is not used, because it returns
 /// 0 for processes of other namespaces, which its wrapper does not expect.
-pub(crate) fn group_of(process_id: u32) -> Option<u32> {
+pub(super) fn group_of(process_id: u32) -> Option<u32> {
     let stat = fs::read_to_string(format!("/proc/{process_id}/stat")).ok()?;
     // The name is in parentheses and may contain anything, so fields are counted after it.
     let (_, fields) = stat.rsplit_once(')')?;
@@ -213,7 +213,7 @@ pub fn renderers(browser_group: u32) -> Vec<u32> {
         .collect()
 }
 
-pub(crate) fn is_renderer(process_id: u32) -> bool {
+fn is_renderer(process_id: u32) -> bool {
     fs::read(format!("/proc/{process_id}/cmdline")).is_ok_and(|command_line| {
         // The command line of a process that was forked without `exec` is one string.
         command_line
@@ -223,7 +223,7 @@ pub(crate) fn is_renderer(process_id: u32) -> bool {
 }
 
 /// Returns the ids of all processes that are visible to this one.
-pub(crate) fn process_ids() -> impl Iterator<Item = u32> {
+pub(super) fn process_ids() -> impl Iterator<Item = u32> {
     fs::read_dir("/proc")
         .into_iter()
         .flatten()
@@ -231,6 +231,6 @@ pub(crate) fn process_ids() -> impl Iterator<Item = u32> {
 }
 
 /// Converts a process id from `/proc` to the type for system calls.
-pub(crate) fn pid_of(process_id: u32) -> Option<Pid> {
+fn pid_of(process_id: u32) -> Option<Pid> {
     Pid::from_raw(process_id.try_into().ok()?)
 }

@@ -21,9 +21,9 @@ use serde_json::{Value, json};
 use url::Url;
 
 use crate::VisitEvent;
+use crate::cpu_emulation::Throttle;
 use crate::gather::screenshot;
 use crate::launch::Browser;
-use crate::pacer::Throttle;
 use crate::page::{self, NavigateResponse, Page, Tab, VisitError};
 use crate::plan::VisitPlan;
 use crate::protocol::{CallError, Reservation};

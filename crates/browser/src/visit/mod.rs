@@ -15,14 +15,13 @@ use serde_json::json;
 use tokio::time::error::Elapsed;
 use url::Url;
 
-use crate::cpu_emulation::CpuEmulation;
+use crate::cpu_emulation::{CpuEmulation, Throttle};
 use crate::gather::{self, screenshot};
 use crate::launch::Browser;
-use crate::pacer::{self, Throttle};
 use crate::page::{self, NavigateResponse, Page, Purpose, TRACE_DEADLINE, TraceKind, VisitError};
 use crate::plan::{Gathering, VisitPlan};
 use crate::protocol::{CallError, LimitExceeded};
-use crate::steps;
+use crate::{scheduling, steps};
 pub use profile::{Analysis, ProfiledLoad, profile};
 use wait::LoadDeadline;
 pub(crate) use wait::time_since_long_task;
@@ -135,7 +134,7 @@ async fn perform(
     tracing::debug!(duration = ?started_at.elapsed(), "trace received");
     artifacts.extend(gather::after_trace(&mut page, plan.gathering).await);
     page.check_size()?;
-    artifacts.insert(pacer::ARTIFACT.to_owned(), scheduling.into_artifact());
+    artifacts.insert(scheduling::ARTIFACT.to_owned(), scheduling.into_artifact());
     timer.stop();
 
     let document = page.loading.main_document();

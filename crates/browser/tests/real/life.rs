@@ -7,8 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use plumbline_browser::{
-    Benchmark, BrowserError, Gauge, LaunchOptions, Launcher, Phase, Pool, Throttle, VisitError,
-    VisitEvent, renderers, sweep, visit,
+    BrowserError, LaunchOptions, Launcher, Phase, Pool, VisitError, VisitEvent, renderers, sweep,
+    visit,
 };
 use plumbline_bundle::FailureCode;
 
@@ -209,33 +209,6 @@ async fn the_version_can_be_read() {
     assert!(version.product.starts_with("Chrome/"));
     assert!(version.major().parse::<u32>().unwrap() > 100);
     assert_eq!(version.number().split('.').count(), 4);
-}
-
-/// The number of readings of which one must show the effect of throttling. Other tests use the
-/// cores as well: they make readings without throttling lower, and Chromium's throttling does
-/// nothing while its thread has no core.
-const READINGS: usize = 8;
-
-#[tokio::test]
-async fn a_throttled_cpu_has_a_lower_index() {
-    let bed = TestBed::new();
-    let gauge = Gauge::open(&bed.launcher).await.unwrap();
-    let nominal = gauge.read(Throttle::NONE, Benchmark::Quick).await.unwrap();
-    let paced = Throttle::Paced {
-        rate: 8.0,
-        nominal: nominal.pace,
-    };
-    for throttle in [paced, Throttle::ByChromium { rate: 8.0 }] {
-        let mut pairs = Vec::new();
-        let is_lower = |(throttled, unthrottled): &(f64, f64)| throttled < &(unthrottled / 2.0);
-        while !pairs.iter().any(is_lower) && pairs.len() < READINGS {
-            let unthrottled = gauge.read(Throttle::NONE, Benchmark::Quick).await.unwrap();
-            let throttled = gauge.read(throttle, Benchmark::Quick).await.unwrap();
-            pairs.push((throttled.index, unthrottled.index));
-        }
-        assert!(pairs.iter().any(is_lower), "{throttle:?} {pairs:?}");
-    }
-    gauge.close().await;
 }
 
 /// Starts a browser and waits; runs in the process that the next test kills, and is not a test.

@@ -18,6 +18,7 @@ mod sizes;
 mod socks;
 mod state;
 mod steps;
+mod throttling;
 mod usage;
 mod views;
 

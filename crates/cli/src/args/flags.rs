@@ -107,8 +107,9 @@ pub struct BrowserArgs {
     /// 2048]
     #[arg(long, env = "PLUMBLINE_BROWSER_MEMORY", value_name = "MIB", value_parser = clap::value_parser!(u32).range(256..))]
     pub browser_memory: Option<u32>,
-    /// Slow pages down instead of letting the clock of their browser run faster: audits take
-    /// longer, and devices that are faster than this machine cannot be emulated
+    /// Let Chromium slow pages down instead of letting the clock of their browser run faster:
+    /// audits take longer and vary more, and devices that are faster than this machine cannot be
+    /// emulated
     #[arg(long, env = "PLUMBLINE_NO_PAGE_CLOCK")]
     pub no_page_clock: bool,
 }

@@ -55,6 +55,7 @@ fn doctor_checks_the_machine_and_its_connections() {
         "Fonts: ",
         "Load: ",
         "Stolen time: ",
+        "ok    Processor: devices are emulated by page clocks",
         "warn  Calibration: none for this machine and browser",
         "ok    DNS: 127.0.0.1 found",
         "ok    Field data: on",
@@ -68,6 +69,39 @@ fn doctor_checks_the_machine_and_its_connections() {
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains(&format!("warn  HTTP: {nowhere}: ")), "{text}");
     assert!(text.contains("FAIL  Field data: the key"), "{text}");
+}
+
+#[test]
+fn doctor_says_that_chromium_throttles_without_page_clocks() {
+    let folder = tempfile::tempdir().unwrap();
+    let chromium = Launcher::find(LaunchOptions::default()).unwrap();
+    let not_preloaded = folder.path().join("chromium");
+    let script = format!(
+        "#!/bin/sh\nunset LD_PRELOAD\nexec '{}' \"$@\"\n",
+        chromium.chromium().display()
+    );
+    fs::write(&not_preloaded, script).unwrap();
+    fs::set_permissions(&not_preloaded, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let not_preloaded = not_preloaded.to_str().unwrap();
+    for (options, reason) in [
+        (&["--no-page-clock"][..], "page clocks are off"),
+        (
+            &["--chromium", not_preloaded],
+            "this Chromium cannot be preloaded",
+        ),
+    ] {
+        let output = plumbline()
+            .args(["doctor", "--check-url", "http://127.0.0.1:1/", "--data"])
+            .arg(folder.path())
+            .args(options)
+            .env("XDG_CACHE_HOME", folder.path())
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let emulation = "warn  Processor: devices are emulated by Chromium's own throttling";
+        assert!(text.contains(&format!("{emulation}: {reason}")), "{text}");
+    }
 }
 
 #[test]

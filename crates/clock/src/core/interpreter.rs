@@ -22,7 +22,7 @@ const MEMORY_BYTES: usize = 32 << 20;
 const WORD_BYTES: usize = 4;
 const REGISTERS: usize = 16;
 
-/// Memory shared by all pacers, read-only.
+/// Memory shared by the measurements of all cores, read-only.
 static MEMORY: OnceLock<Option<MmapMut>> = OnceLock::new();
 
 /// A machine that executes an endless program.
@@ -110,15 +110,15 @@ fn filled_memory() -> Option<MmapMut> {
 }
 
 /// Marsaglia's xorshift64, the same on every host.
-pub(crate) struct Random(u64);
+struct Random(u64);
 
 impl Random {
-    pub(crate) fn new() -> Self {
+    fn new() -> Self {
         Self(0x2545_F491_4F6C_DD1D)
     }
 
     /// Returns the upper half: the lower bits of consecutive numbers are correlated.
-    pub(crate) fn next(&mut self) -> u32 {
+    fn next(&mut self) -> u32 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;

@@ -2,7 +2,6 @@
 //! them for a moment every few milliseconds.
 
 mod interpreter;
-mod neighbours;
 mod speed;
 
 use std::num::NonZeroU64;
@@ -12,7 +11,8 @@ use std::time::Duration;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity, set_current_timer_slack};
 
-pub use speed::{CorePace, Speedometer, monotonic_us};
+pub use speed::CorePace;
+use speed::Speedometer;
 
 /// The time between two measurements of a core. One takes about 50 µs, which the page's clock does
 /// not count. Every 4 ms, a synthetic page left 14 % unexplained over 100 ms; every millisecond
@@ -62,10 +62,7 @@ impl CoreSensors {
             let measured: Vec<f64> = all.filter(|turn_ns| *turn_ns > 0.0).collect();
             measured.iter().sum::<f64>() / measured.len().max(1) as f64
         });
-        CorePace {
-            turn_ns,
-            crowding: 0.0,
-        }
+        CorePace { turn_ns }
     }
 }
 

@@ -5,13 +5,11 @@
 //! longer, up to twice as long, for some 10 to 200 ms.
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 use super::interpreter::Interpreter;
-use super::neighbours::Neighbours;
 
 /// Time that a known workload takes on a core.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
@@ -19,18 +17,12 @@ use super::neighbours::Neighbours;
 pub struct CorePace {
     /// Time of a turn of the interpreter; 0 if none was measured.
     pub turn_ns: f64,
-    /// Slowdown of near cache lines due to contention; 0 if none was measured.
-    pub crowding: f64,
 }
 
-/// Exponent that relates a page's slowdown to that of the interpreter, if that is all that was
-/// measured. 1.0 to 1.2 made the work of three pages most nearly the same in 28 visits on a host
-/// whose cores varied by a factor of two (decision 0033).
+/// Exponent that relates a page's slowdown to that of the interpreter. 1.0 to 1.2 made the work of
+/// three pages most nearly the same in 28 visits on a host whose cores varied by a factor of two
+/// (decision 0033).
 const PAGE_PER_TURN: f64 = 1.1;
-/// The same exponent beside that of crowding, if both were measured. They made the work of five
-/// pages most nearly the same from visit to visit (decision 0008).
-const PAGE_PER_TURN_BESIDE_CROWDING: f64 = 1.5;
-const PAGE_PER_CROWDING: f64 = 0.15;
 
 /// Minimum plausible speed: no neighbour takes more than half of a core, so that a lower reading is
 /// an error.
@@ -43,64 +35,31 @@ impl CorePace {
         if nominal.turn_ns <= 0.0 || self.turn_ns <= 0.0 {
             return 1.0;
         }
-        let by_turns = nominal.turn_ns / self.turn_ns;
-        let speed = if nominal.crowding > 0.0 && self.crowding > 0.0 {
-            let by_crowding = nominal.crowding / self.crowding;
-            by_turns.powf(PAGE_PER_TURN_BESIDE_CROWDING) * by_crowding.powf(PAGE_PER_CROWDING)
-        } else {
-            by_turns.powf(PAGE_PER_TURN)
-        };
+        let speed = (nominal.turn_ns / self.turn_ns).powf(PAGE_PER_TURN);
         speed.clamp(MIN_SPEED, MAX_SPEED)
     }
 }
-
-/// Interval of measurements while the core is occupied. A shorter one gives no more information and
-/// leaves less of the caches to the page.
-const READ_INTERVAL_US: f64 = 1_200.0;
 
 /// Number of turns in the median: single ones vary, and may have been interrupted.
 const TURNS: usize = 15;
 
 /// Runs the workload on the core that it is called on.
-pub struct Speedometer {
+pub(crate) struct Speedometer {
     interpreter: Interpreter,
-    neighbours: Neighbours,
     /// Durations of the last turns in nanoseconds.
     turns_ns: VecDeque<f64>,
 }
 
-impl Default for Speedometer {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Speedometer {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             interpreter: Interpreter::new(),
-            neighbours: Neighbours::new(),
             turns_ns: VecDeque::with_capacity(TURNS),
         }
     }
 
-    /// Occupies the core for this long, or at least for the two turns that a measurement takes.
-    pub fn work_for(&mut self, duration: Duration) -> CorePace {
-        let until_us = monotonic_us() + duration.as_secs_f64() * 1e6;
-        loop {
-            self.read();
-            self.neighbours.fetch();
-            let next_us = monotonic_us() + READ_INTERVAL_US;
-            while monotonic_us() < until_us.min(next_us) {}
-            if next_us >= until_us {
-                return self.pace();
-            }
-            self.neighbours.read();
-        }
-    }
-
     /// Measures the core that this is called on once.
-    pub fn read(&mut self) {
+    pub(crate) fn read(&mut self) {
         // The first turn finds caches and predictors as others left them, and is not counted.
         self.interpreter.turn();
         let start_us = monotonic_us();
@@ -116,7 +75,7 @@ impl Speedometer {
     }
 
     /// Returns the current measurement; 0 without one.
-    pub fn pace(&self) -> CorePace {
+    pub(crate) fn pace(&self) -> CorePace {
         let mut turns: Vec<f64> = self.turns_ns.iter().copied().collect();
         CorePace {
             turn_ns: if turns.is_empty() {
@@ -124,7 +83,6 @@ impl Speedometer {
             } else {
                 median(&mut turns)
             },
-            crowding: self.neighbours.crowding(),
         }
     }
 }
@@ -135,8 +93,7 @@ fn median(values: &mut [f64]) -> f64 {
     *values.select_nth_unstable_by(middle, f64::total_cmp).1
 }
 
-/// Returns the time on the clock of Chromium's traces on Linux.
-pub fn monotonic_us() -> f64 {
+fn monotonic_us() -> f64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as f64 * 1e6 + now.tv_nsec as f64 / 1e3
 }
@@ -148,41 +105,15 @@ mod tests {
     const NOMINAL: CorePace = pace(20_000.0);
 
     const fn pace(turn_ns: f64) -> CorePace {
-        CorePace {
-            turn_ns,
-            crowding: 1.5,
-        }
+        CorePace { turn_ns }
     }
 
     #[test]
     fn a_core_that_needs_the_nominal_time_has_speed_one() {
         assert_eq!(NOMINAL.speed_relative_to(NOMINAL), 1.0);
-        assert!(pace(25_000.0).speed_relative_to(NOMINAL) < 0.75);
+        let slower = pace(25_000.0).speed_relative_to(NOMINAL);
+        assert!((0.77..0.80).contains(&slower), "{slower}");
         assert!(pace(18_000.0).speed_relative_to(NOMINAL) > 1.1);
-    }
-
-    #[test]
-    fn a_crowded_core_is_slower_if_both_paces_have_a_crowding() {
-        let crowded = |crowding| CorePace {
-            crowding,
-            ..NOMINAL
-        };
-        assert!(crowded(4.0).speed_relative_to(NOMINAL) < 0.9);
-        assert!(crowded(1.0).speed_relative_to(NOMINAL) > 1.05);
-        assert_eq!(crowded(0.0).speed_relative_to(NOMINAL), 1.0);
-        assert_eq!(NOMINAL.speed_relative_to(crowded(0.0)), 1.0);
-    }
-
-    #[test]
-    fn turns_count_for_more_beside_a_crowding() {
-        let slower = pace(25_000.0);
-        let alone = CorePace {
-            crowding: 0.0,
-            ..slower
-        };
-        let speed = alone.speed_relative_to(NOMINAL);
-        assert!((0.77..0.80).contains(&speed), "{speed}");
-        assert!(slower.speed_relative_to(NOMINAL) < speed);
     }
 
     #[test]
@@ -218,10 +149,9 @@ mod tests {
     }
 
     #[test]
-    fn a_short_measurement_is_sufficient() {
+    fn a_measurement_takes_time() {
         let mut meter = Speedometer::new();
-        let read = meter.work_for(Duration::ZERO);
-        assert!(read.turn_ns > 0.0, "{read:?}");
-        assert_eq!(meter.pace(), read);
+        meter.read();
+        assert!(meter.pace().turn_ns > 0.0);
     }
 }

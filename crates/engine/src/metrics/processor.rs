@@ -1,10 +1,11 @@
 //! The CPU time of the page's main thread, from which task durations on the device are computed.
 //!
 //! The visit samples, per thread, the counters of Linux (CPU time, time waiting for a core:
-//! `/proc/PID/task/TID/schedstat`, Documentation/scheduler/sched-stats.rst) and those of its pacer:
-//! the work done at the host's nominal speed, and the time that the pacer itself occupied the core.
-//! The duration of a task is the time that the device needs for its work. Neither contention for
-//! the core nor phases in which the core was slow make it longer.
+//! `/proc/PID/task/TID/schedstat`, Documentation/scheduler/sched-stats.rst) and the work done, as
+//! time at the host's nominal speed. The duration of a task is the time that the device needs for
+//! its work. Neither contention for the core nor phases in which the core was slow make it longer.
+//!
+//! Earlier versions slowed pages down by a pacer, a thread that occupied the core of the page.
 
 use plumbline_trace::Trace;
 use serde::Deserialize;
@@ -17,7 +18,9 @@ pub const ARTIFACT: &str = "scheduler";
 /// The artifact as the browser writes it.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct SchedulerSamples {
-    /// The slowdown rate that the pacer applied, relative to nominal speed.
+    /// The part of the slowdown that the counters do not contain: 1, because the page's clock ran
+    /// faster or Chromium kept the main thread busy. In bundles of earlier versions it is the rate
+    /// of the pacer, or missing if Chromium throttled the page.
     #[serde(default)]
     pub rate: Option<f64>,
     /// Entries of `[at_us, speed, …]`: the speed of the page's core, 1 being nominal, and the
@@ -34,7 +37,8 @@ pub struct SchedulerSamples {
 pub struct ThreadSamples {
     pub process_id: i64,
     /// Entries of `[at_us, ran_us, waited_us, worked_us, held_us]`: the time on the trace's clock,
-    /// then monotonic counters. Bundles from before the pacer have only the first three.
+    /// then monotonic counters. Old bundles have only the first three. The last one is the time
+    /// that a pacer occupied the core.
     pub samples: Vec<Vec<f64>>,
 }
 
@@ -42,7 +46,7 @@ pub struct ThreadSamples {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Processor {
     threads: Vec<Vec<Point>>,
-    /// The slowdown rate; `None` if the work of threads was not sampled.
+    /// The slowdown besides the work; `None` if the work of threads was not sampled.
     rate: Option<f64>,
     /// Pairs of milliseconds since the navigation and the speed of the core.
     speeds: Vec<(f64, f64)>,
@@ -100,8 +104,8 @@ impl Processor {
     }
 
     /// Returns the part of the slowdown rate that the CPU time of threads in the trace does not
-    /// contain: all of it with a pacer, none of it (1) with a page clock. `None` if the work of
-    /// threads was not sampled.
+    /// contain: none of it (1), or all of it in bundles of a pacer. `None` if the work of threads
+    /// was not sampled.
     pub fn rate_beside_cpu_time(&self) -> Option<f64> {
         self.rate
     }
@@ -272,7 +276,7 @@ mod tests {
     }
 
     /// A thread that runs until 100 ms, waits for a core until 150 ms, and runs again, as in
-    /// bundles from before the pacer.
+    /// bundles from before work was sampled.
     fn interrupted() -> Processor {
         processor(
             &[
@@ -285,9 +289,9 @@ mod tests {
         )
     }
 
-    /// A thread that is slowed down to a fourth. From 100 ms on the core is half as fast, so the
-    /// page gets twice as much of it; from 200 ms on it is fast again, and another process has it
-    /// half of the time.
+    /// A thread that a pacer slows down to a fourth. From 100 ms on the core is half as fast, so
+    /// the page gets twice as much of it; from 200 ms on it is fast again, and another process has
+    /// it half of the time.
     fn paced() -> Processor {
         processor(
             &[
@@ -319,6 +323,13 @@ mod tests {
         let tasks = paced().on_device(&[task(0.0, 100.0), task(100.0, 200.0), task(200.0, 300.0)]);
         let ends: Vec<f64> = tasks.iter().map(|task| task.end_ms).collect();
         assert_eq!(ends, [100.0, 200.0, 250.0]);
+    }
+
+    #[test]
+    fn a_task_whose_counters_contain_the_slowdown_is_as_long_as_its_work() {
+        let slow_core = processor(&[&[0.0; 5], &[100.0, 80.0, 20.0, 60.0, 0.0]], Some(1.0));
+        let tasks = slow_core.on_device(&[task(0.0, 100.0)]);
+        assert_eq!(tasks, vec![task(0.0, 60.0)]);
     }
 
     #[test]

@@ -86,8 +86,7 @@ async fn calibrate(browser: BrowserArgs, catalog: Option<&Path>) -> Result<Exit,
         "slowed down {}",
         match calibration.method {
             ThrottleMethod::ByClock => "not at all: the page's clock runs faster or slower",
-            ThrottleMethod::Paced => "by pacing the page's threads",
-            ThrottleMethod::ByChromium => "by Chromium, because this host does not allow pacing",
+            ThrottleMethod::ByChromium => "by Chromium, whose browsers see no clock of their own",
         }
     ))?;
     for step in &calibration.points {
@@ -167,13 +166,15 @@ async fn chromium(options: LaunchOptions, catalog: &Catalog) -> Vec<Finding> {
     };
     let path = launcher.chromium().display().to_string();
     let started = std::time::Instant::now();
-    match launcher.version().await {
-        Ok(version) => {
+    match launcher.launch().await {
+        Ok(browser) => {
             let mut findings = vec![Finding::Ok(format!(
                 "Chromium: {} at {path}, started in {} ms",
-                version.product,
+                browser.version().product,
                 started.elapsed().as_millis()
             ))];
+            let sees_clock = browser.sees_clock();
+            browser.close().await;
             findings.push(if sandboxed {
                 Finding::Ok("Sandbox: on".to_owned())
             } else {
@@ -185,6 +186,7 @@ async fn chromium(options: LaunchOptions, catalog: &Catalog) -> Vec<Finding> {
             findings.push(network_isolation(&launcher));
             findings.push(memory_limit(&launcher));
             findings.push(isolation_check(&launcher, catalog).await);
+            findings.push(speed::emulation(&launcher, sees_clock));
             findings.extend(speed::calibration(&launcher, catalog));
             findings
         }

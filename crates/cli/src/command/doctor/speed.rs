@@ -14,6 +14,27 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// hosts, and their neighbours change.
 const MAX_AGE: Duration = DAY.saturating_mul(30);
 
+/// Describes how devices are emulated by browsers that see their clock, or do not.
+pub(super) fn emulation(launcher: &Launcher, sees_clock: bool) -> Finding {
+    if sees_clock {
+        return Finding::Ok("Processor: devices are emulated by page clocks".to_owned());
+    }
+    let (reason, advice) = if launcher.uses_page_clocks() {
+        (
+            "this Chromium cannot be preloaded with a clock",
+            "use a Chromium that is linked dynamically, such as that of your distribution; snaps \
+             are not",
+        )
+    } else {
+        (
+            "page clocks are off (--no-page-clock)",
+            "allow page clocks: audits take less time and are more accurate",
+        )
+    };
+    let text = format!("Processor: devices are emulated by Chromium's own throttling: {reason}");
+    warning(text, advice)
+}
+
 pub(super) fn calibration(launcher: &Launcher, catalog: &Catalog) -> Vec<Finding> {
     let cpu = Cpu::new(launcher.clone(), calibration_file(launcher));
     match cpu.stored_calibration() {
@@ -84,7 +105,7 @@ mod tests {
     fn calibration(host_index: f64) -> Calibration {
         let stored = json!({
             "browser": "Chrome/1", "processor": "p", "optimized": true, "hostIndex": host_index,
-            "nominal": { "turnNs": 1.0, "crowding": 1.0 }, "way": "paced", "steps": [],
+            "nominal": { "turnNs": 1.0, "crowding": 1.0 }, "way": "by-chromium", "steps": [],
         });
         serde_json::from_value(stored).unwrap()
     }

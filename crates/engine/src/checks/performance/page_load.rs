@@ -280,13 +280,13 @@ impl PageLoad {
         self
     }
 
-    /// Makes the slowdown one by Plumbline's pacer.
+    /// Makes the slowdown one by the pacer of earlier versions.
     pub(super) fn paced(mut self) -> Self {
         self.sampled_rate = Some(self.slowed_by);
         self
     }
 
-    /// Makes the slowdown one by a page clock.
+    /// Makes the slowdown one by a page clock or by Chromium, which counters contain.
     pub(super) fn with_page_clock(mut self) -> Self {
         self.sampled_rate = Some(1.0);
         self

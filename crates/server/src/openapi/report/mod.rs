@@ -261,7 +261,14 @@ fn cpu() -> Value {
         "The speed of the page's processor, and how it was measured.",
         &[("rate", described(number(), "The slowdown; 1 means none."))],
         &[
-            ("emulation", one_of(&["clock", "pacer", "chromium"])),
+            (
+                "emulation",
+                described(
+                    one_of(&["clock", "pacer", "chromium"]),
+                    "How the speed of the device was emulated: by the clock of the page, or by \
+                     Chromium's throttling. `pacer` is only in reports of earlier versions.",
+                ),
+            ),
             ("deviceIndex", described(nullable(integer()), index)),
             ("nominalIndex", described(nullable(number()), index)),
             ("hostIndex", described(nullable(number()), index)),
