@@ -21,12 +21,14 @@ fn color_type_and_depth(png: &[u8]) -> (u8, u8) {
     (png[25], png[24])
 }
 
-/// Returns a file of every colour type, with the pixel that it shows at a position.
-fn all_types() -> Vec<(
-    TestPng,
-    fn(usize, usize) -> Vec<u16>,
-    fn(usize, usize) -> [u8; 4],
-)> {
+/// Returns the samples of a pixel in a file.
+type Samples = fn(usize, usize) -> Vec<u16>;
+
+/// Returns a pixel as it is shown.
+type Shown = fn(usize, usize) -> [u8; 4];
+
+/// Returns files of all colour types, with the pixels that they show.
+fn all_types() -> Vec<(TestPng, Samples, Shown)> {
     let palette = [10, 20, 30, 200, 0, 0, 0, 150, 0, 0, 0, 250];
     vec![
         (
