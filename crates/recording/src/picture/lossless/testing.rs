@@ -17,7 +17,7 @@ const PASSES: [[usize; 4]; 7] = [
     [0, 1, 1, 2],
 ];
 
-/// What a file is made of.
+/// The header of a file and its chunks.
 #[derive(Clone)]
 pub struct TestPng {
     pub width: usize,
