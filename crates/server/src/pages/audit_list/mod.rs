@@ -150,7 +150,8 @@ fn score_cells(scores: &Scores) -> Vec<(&'static str, String)> {
     .collect()
 }
 
-/// Returns a page of the list of audits, newest first, as rows and with the cursor of the next page.
+/// Returns the rows of a page of the list of audits, newest first, and the cursor of the next
+/// page.
 pub(super) async fn listed(
     service: &SharedState,
     account_id: &str,
