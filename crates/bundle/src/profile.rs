@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 use crate::Record;
 
 /// The functions that a load spent its time in, from a further visit with a sampling profiler, an
-/// artifact. The profiler slows the page down, so that times are longer than those of the report.
+/// artifact. The profiler slows scripts down, so that times differ from those of the report.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProfileRecords {

@@ -54,6 +54,12 @@ fn check(name: &str, shown: &ReportMedia) {
         let even = pair[1].at_ms - pair[0].at_ms - shown.film[0].at_ms;
         assert!(even.abs() < 1e-6, "{name}: frames are at regular intervals");
     }
+    if let (Some(last), Some(change_ms)) = (shown.film.last(), shown.marks.last_change_ms) {
+        assert!(
+            last.at_ms >= change_ms - 0.001,
+            "{name}: the last change is shown"
+        );
+    }
     for frame in &shown.film {
         assert!(
             frame

@@ -637,7 +637,7 @@ fn a_profile_is_shown_with_functions_lines_and_times_of_another_load() {
     let section = section.split("</section>").next().unwrap();
     for part in [
         "Scripts ran for 402\u{a0}ms on the main thread in a further load with a profiler.",
-        "have no part in any score",
+        "these times differ from those of the report, and have no part in any score",
         "<code>something</code>",
         "something:3 <span class=\"muted small\">mostly in line 7</span>",
         "<h3>Long tasks (3, the longest 1 are shown)</h3>",

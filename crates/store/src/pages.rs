@@ -101,6 +101,14 @@ pub trait PageStore: Send + Sync + 'static {
         url: Option<&str>,
         limit: u32,
     ) -> Result<Vec<RecentAudit>, StoreError>;
+
+    /// Returns the summaries of audits of the account, by audit id and in any order; see
+    /// [`crate::AuditSummary::summary`]. Audits without one are left out.
+    async fn summaries(
+        &self,
+        account_id: &str,
+        audit_ids: Vec<String>,
+    ) -> Result<Vec<(String, String)>, StoreError>;
 }
 
 /// A link that gives access to one report.

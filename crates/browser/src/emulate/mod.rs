@@ -80,8 +80,8 @@ impl EmulatedConditions<'_> {
 
     /// Sets the same screen with a scale of 1, as in a browser that emulates only the page's
     /// viewport: lines of text are then a whole number of CSS pixels high, not of device pixels.
-    /// Returns `None` if both are the same.
-    pub(crate) fn coarse_screen(&self, screen_id: &str) -> Option<ProtocolCall> {
+    /// The second call sets the viewport again. Returns `None` if both screens are the same.
+    pub(crate) fn coarse_screen(&self, screen_id: &str) -> Option<[ProtocolCall; 2]> {
         let Size { width, height } = self.device.screen;
         let screen = json!({
             "screenId": screen_id,
@@ -89,7 +89,8 @@ impl EmulatedConditions<'_> {
             "height": height,
             "devicePixelRatio": 1,
         });
-        (self.device.scale != 1.0).then_some(("Emulation.updateScreen", screen))
+        let coarse = ("Emulation.updateScreen", screen);
+        (self.device.scale != 1.0).then(|| [coarse, self.viewport()])
     }
 
     fn viewport(&self) -> ProtocolCall {

@@ -29,6 +29,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use plumbline_clock::{PageClock, PageTime};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -95,8 +96,8 @@ pub(crate) struct Page<'b> {
     is_recording: bool,
     /// The navigation away or back, if it has begun. Events then belong to other documents.
     round_trip: Option<RoundTrip>,
-    /// The call that makes the browser lay the page out in CSS pixels, if it does not yet.
-    coarse_screen: Option<ProtocolCall>,
+    /// The calls that make the browser lay the page out in CSS pixels, if it does not yet.
+    coarse_screen: Option<[ProtocolCall; 2]>,
     /// Memory of what is recorded besides log and trace.
     reservation: Reservation,
 }
@@ -300,11 +301,45 @@ impl Page<'_> {
     /// loads the whole screen has them, because only then frames in other processes get them. Call
     /// this when the page has been measured.
     pub(crate) async fn lay_out_in_css_pixels(&mut self) {
-        if let Some((method, params)) = self.coarse_screen.take()
-            && let Err(error) = self.call::<Value>(method, params).await
-        {
+        let Some([screen, viewport]) = self.coarse_screen.take() else {
+            return;
+        };
+        if let Err(error) = self.lay_out_for(screen, viewport).await {
             tracing::debug!(%error, "failed to lay the page out in CSS pixels");
         }
+    }
+
+    /// Changes the screen and keeps the width of the page. Chromium multiplies the width of pages
+    /// without a viewport element, 980 CSS pixels on phones, by the change of scale (156), unless
+    /// the viewport is set anew, which other pages would see as a resize.
+    async fn lay_out_for(
+        &mut self,
+        screen: ProtocolCall,
+        viewport: ProtocolCall,
+    ) -> Result<(), CallError> {
+        let width = self.layout_width().await?;
+        self.call::<Value>(screen.0, screen.1).await?;
+        if self.layout_width().await? != width {
+            let method = "Emulation.clearDeviceMetricsOverride";
+            self.call::<Value>(method, json!({})).await?;
+            self.call::<Value>(viewport.0, viewport.1).await?;
+        }
+        Ok(())
+    }
+
+    async fn layout_width(&mut self) -> Result<i64, CallError> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Metrics {
+            css_layout_viewport: Viewport,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Viewport {
+            client_width: i64,
+        }
+        let metrics: Metrics = self.call("Page.getLayoutMetrics", json!({})).await?;
+        Ok(metrics.css_layout_viewport.client_width)
     }
 
     pub(crate) fn warn(&mut self, sentence: impl Into<String>) {

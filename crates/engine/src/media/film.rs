@@ -6,8 +6,6 @@ use plumbline_trace::Trace;
 
 /// The maximum number of frames: enough to follow a load, few enough for one screen.
 const MAX_FRAMES: usize = 12;
-/// The minimum time between frames.
-const MIN_STEP_MS: f64 = 100.0;
 /// The times between frames to choose from: round numbers.
 const STEPS_MS: [f64; 14] = [
     100.0, 200.0, 250.0, 300.0, 400.0, 500.0, 750.0, 1000.0, 1500.0, 2000.0, 2500.0, 3000.0,
@@ -33,8 +31,9 @@ pub(super) fn film(trace: &Trace, end_ms: f64, marks: &Marks) -> (Vec<Frame>, Ve
     let film_end_ms = trace
         .screenshots_end_us
         .map(|end_us| trace.since_origin_ms(end_us));
-    // The filmstrip ends when the page no longer changes and all marks have passed, and with the
-    // visit if the last change is not known.
+    // The filmstrip ends when the page no longer changes and all marks have passed, also after the
+    // last request and the last work of the main thread: animations need neither. If the last
+    // change is not known, it ends with the visit.
     let last_change_ms = if film_end_ms.is_some() {
         end_ms
     } else {
@@ -45,7 +44,6 @@ pub(super) fn film(trace: &Trace, end_ms: f64, marks: &Marks) -> (Vec<Frame>, Ve
         .into_iter()
         .flatten()
         .fold(last_change_ms, f64::max);
-    let until_ms = until_ms.min(end_ms.max(MIN_STEP_MS));
     let step_ms = step(until_ms);
     let mut used_shots: Vec<usize> = Vec::new();
     let mut film = Vec::new();
@@ -126,6 +124,8 @@ pub(super) fn screenshot(bundle: &Bundle) -> Option<Picture> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -134,6 +134,37 @@ mod tests {
         assert_eq!(step(2900.0), 250.0);
         assert_eq!(step(6100.0), 750.0);
         assert_eq!(step(250_000.0), 30_000.0);
+    }
+
+    #[test]
+    fn a_page_that_changes_after_its_last_work_is_shown_until_it_no_longer_changes() {
+        let event = |name: &str, category: &str, after_ms: u64, args: serde_json::Value| json!({"name": name, "cat": category, "ph": "R", "pid": 1, "tid": 1, "ts": after_ms * 1000, "args": args});
+        let shot = |after_ms, picture: &str| {
+            let category = "disabled-by-default-devtools.screenshot";
+            event(
+                "Screenshot",
+                category,
+                after_ms,
+                json!({"snapshot": picture}),
+            )
+        };
+        let timeline = "loading,devtools.timeline";
+        let frames = json!([{"frame": "MAIN", "url": "", "processId": 1}]);
+        let started = json!({"data": {"frames": frames}});
+        let navigation = json!({"frame": "MAIN", "data": {"documentLoaderURL": "http://page/"}});
+        let events = json!([
+            event("TracingStartedInBrowser", timeline, 1, started),
+            event("navigationStart", timeline, 1, navigation),
+            {"name": "thread_name", "cat": "__metadata", "ph": "M", "pid": 1, "tid": 1, "args": {"name": "CrRendererMain"}},
+            shot(301, "Zmlyc3Q="),
+            shot(1551, "bGFzdA=="),
+            event("end", timeline, 2001, json!({})),
+        ]);
+        let trace = Trace::read(&serde_json::to_vec(&events).unwrap()).unwrap();
+        let (film, pictures) = film(&trace, 1100.0, &Marks::default());
+        let last = film.last().unwrap();
+        assert_eq!((last.at_ms, last.picture), (1600.0, Some(1)));
+        assert_eq!(pictures.len(), 2);
     }
 
     #[test]

@@ -56,8 +56,8 @@ pub(super) fn functions_view<'a>(profile: &'a ProfileRecords, page_url: &str) ->
     let listed = profile.tasks.len();
     FunctionsView {
         summary: format!(
-            "Scripts ran for {} on the main thread in a further load with a profiler. It slows the page down: \
-             these times are longer than those of the report, and have no part in any score.",
+            "Scripts ran for {} on the main thread in a further load with a profiler. It slows scripts down: \
+             these times differ from those of the report, and have no part in any score.",
             ms(profile.script_ms)
         ),
         error: profile.error.as_deref(),

@@ -264,8 +264,8 @@ fn advice(code: FailureCode) -> &'static str {
         }
         FailureCode::NotHtml => "Audit the URL of a web page instead of a file.",
         FailureCode::HttpError => {
-            "Check the URL and whether the page needs a login. To measure an error page, start the \
-             audit with allowErrorStatus."
+            "Check the URL and whether the page needs a login. To measure the error page itself, choose \
+             “Error pages” in the form, or start the audit with allowErrorStatus."
         }
         FailureCode::PreconditionFailed => {
             "Check the steps, cookies, headers and other state that the audit was started with: they may \

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::{
+    agent::report,
     rig::{Rig, get, order},
     visitor::{assert_is_page, completed, sign_in},
 };
@@ -62,6 +63,35 @@ async fn audits_are_listed_and_found() {
         (reply.status, reply.header("location")),
         (303, Some("/?to=%2Faudits"))
     );
+}
+
+#[tokio::test]
+async fn both_lists_tell_waiting_from_running_and_name_only_stated_locations() {
+    let rig = Rig::with_pages().await;
+    let cookie = sign_in(&rig, &rig.key).await;
+    rig.start().await;
+    let lease = rig.lease().await;
+    let mut report = report();
+    report["conditions"]["location"]["isStated"] = json!(false);
+    rig.finish(&lease, report, None).await;
+    for path in ["/", "/audits"] {
+        let list = page(&rig, &cookie, path).await;
+        let (_, list) = list.split_once("<table class=\"past\">").unwrap();
+        assert!(list.contains("this machine, place not stated"), "{path}");
+    }
+
+    rig.start().await;
+    for state in ["waiting", "running"] {
+        for path in ["/", "/audits"] {
+            let list = page(&rig, &cookie, path).await;
+            let cells = list.split(" colspan=\"5\">").skip(1);
+            let states: Vec<_> = cells.filter_map(|cell| cell.split('<').next()).collect();
+            assert_eq!(states, [state, "not measured"], "{path}");
+        }
+        if state == "waiting" {
+            rig.lease().await;
+        }
+    }
 }
 
 #[tokio::test]

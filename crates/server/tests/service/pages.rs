@@ -140,6 +140,11 @@ async fn every_field_of_the_form_is_prefilled_by_its_name() {
         ("record", "true", r#"name="record" value="true" checked"#),
         ("profile", "true", r#"name="profile" value="true" checked"#),
         (
+            "allowErrorStatus",
+            "true",
+            r#"name="allowErrorStatus" value="true" checked"#,
+        ),
+        (
             "interactions",
             "true",
             r#"name="interactions" value="true" checked"#,
@@ -201,13 +206,14 @@ async fn the_network_of_the_form_follows_the_device_and_presets_choose_both() {
         let order = rig.lease().await.order;
         assert_eq!((&*order.device, &*order.network), (device, network));
     }
-    let choice = "url=example.com&device=mobile&network=&location=eu&runs=3&quick=true&interactions=true&profile=true";
+    let choice = "url=example.com&device=mobile&network=&location=eu&runs=3&quick=true&interactions=true&profile=true&allowErrorStatus=true";
     rig.browse(&form("/audits", choice).header("Cookie", &cookie))
         .await;
     let lease = rig.lease().await;
     assert_eq!((lease.runs, lease.order.options.quick), (3, true));
     assert_eq!(lease.order.options.interactions.number(), 8);
     assert!(lease.order.options.profile);
+    assert!(lease.order.options.allow_error_status);
 }
 
 #[tokio::test]

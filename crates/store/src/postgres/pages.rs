@@ -360,6 +360,31 @@ impl PageStore for PostgresStore {
         })
         .await
     }
+
+    async fn summaries(
+        &self,
+        account_id: &str,
+        audit_ids: Vec<String>,
+    ) -> Result<Vec<(String, String)>, StoreError> {
+        let account_id = account_id.to_owned();
+        self.read(move |db| {
+            Box::pin(async move {
+                let found = rows(
+                    db,
+                    "SELECT audit_id, summary FROM audits
+                     WHERE audit_id = ANY($1) AND account_id = $2 AND state = 'completed'
+                           AND summary IS NOT NULL",
+                    &[&audit_ids, &account_id],
+                )
+                .await?;
+                found
+                    .iter()
+                    .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
+                    .collect()
+            })
+        })
+        .await
+    }
 }
 
 fn recent(row: &Row) -> Result<RecentAudit, StoreError> {

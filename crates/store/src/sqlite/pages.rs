@@ -294,6 +294,30 @@ impl PageStore for SqliteStore {
             .blocking(move |connection| recent(connection, &account_id, url.as_deref(), limit))
             .await
     }
+
+    async fn summaries(
+        &self,
+        account_id: &str,
+        audit_ids: Vec<String>,
+    ) -> Result<Vec<(String, String)>, StoreError> {
+        let account_id = account_id.to_owned();
+        self.readers
+            .blocking(move |connection| {
+                let mut statement = connection.prepare_cached(
+                    "SELECT summary FROM audits
+                     WHERE audit_id = ? AND account_id = ? AND state = 'completed'",
+                )?;
+                let mut summaries = Vec::new();
+                for audit_id in audit_ids {
+                    let summary: Option<Option<String>> = statement
+                        .query_row(params![audit_id, account_id], |row| row.get(0))
+                        .optional()?;
+                    summaries.extend(summary.flatten().map(|summary| (audit_id, summary)));
+                }
+                Ok(summaries)
+            })
+            .await
+    }
 }
 
 /// Returns the position of an audit of this account that has a report.

@@ -287,6 +287,7 @@ macro_rules! whole_suite {
                 an_expired_link_is_invalid_and_deleted
                 the_number_of_sessions_per_key_is_limited_and_the_oldest_end_first
                 recent_audits_of_the_account_are_listed_newest_first
+                summaries_of_completed_audits_are_found_by_their_ids
             }
             agents {
                 an_agent_is_found_by_its_token_also_after_it_is_revoked

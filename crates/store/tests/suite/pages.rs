@@ -210,6 +210,26 @@ pub async fn the_number_of_sessions_per_key_is_limited_and_the_oldest_end_first(
     assert!(!is_open("other e").await);
 }
 
+pub async fn summaries_of_completed_audits_are_found_by_their_ids(backend: &dyn Backend) {
+    let (store, pages) = backend.open_pages().await;
+    let mine = accepted(&*store, &["a"]).await;
+    accepted(&*store, &["b"]).await;
+    let ids = ["report-of-a", "report-of-b", "unknown"].map(str::to_owned);
+    let summaries = || pages.summaries(&mine.id, ids.to_vec());
+    assert_eq!(summaries().await.unwrap(), []);
+    for _ in 0..2 {
+        let held = lease(&*store, NOW).await.unwrap();
+        store.finish(&held, measured()).await.unwrap();
+    }
+    let summary = measured().summary.unwrap().summary;
+    assert_eq!(
+        summaries().await.unwrap(),
+        [("report-of-a".to_owned(), summary)],
+        "not those of other accounts"
+    );
+    assert_eq!(pages.summaries(&mine.id, Vec::new()).await.unwrap(), []);
+}
+
 pub async fn recent_audits_of_the_account_are_listed_newest_first(backend: &dyn Backend) {
     let (store, pages) = backend.open_pages().await;
     let mine = accepted(&*store, &["a", "b", "c"]).await;

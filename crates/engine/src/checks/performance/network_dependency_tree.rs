@@ -5,6 +5,7 @@ use plumbline_model::report::Conditions;
 use plumbline_trace::{Resource, Trace};
 use url::Url;
 
+use super::format_duration;
 use crate::checks::{Outcome, check};
 use crate::facts::{Facts, Missing, document, is_render_blocking, loaded};
 use crate::replay::{Graph, Replay};
@@ -79,7 +80,8 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let outcome = if tree.children.is_empty() {
         Outcome::pass()
     } else {
-        Outcome::fail(format!("The longest chain takes {longest_ms:.0} ms."))
+        let longest = format_duration(longest_ms);
+        Outcome::fail(format!("The longest chain takes {longest}."))
     };
     let mut outcome = outcome.with(Details::parts(details));
     if preconnects > MAX_PRECONNECTS {

@@ -8,8 +8,8 @@ use crate::openapi::schemas::reference;
 pub(super) fn profile() -> Value {
     let ms = |description: &str| described(number(), description);
     object(
-        "The functions that a further load with a sampling profiler spent its time in. The profiler slows the page \
-         down: times are longer than those of the report, and have no part in any score.",
+        "The functions that a further load with a sampling profiler spent its time in. The profiler slows \
+         scripts down: times differ from those of the report, and have no part in any score.",
         &[
             (
                 "tasks",

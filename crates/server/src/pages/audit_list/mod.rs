@@ -1,12 +1,17 @@
 //! The list of audits on several pages. The template needs the variables `past`, the rows, and
 //! `same_address`, whether all audits have the same URL.
 
+use std::collections::HashMap;
+
 use plumbline_bundle::FailureCode;
 use plumbline_catalog::Catalog;
 use plumbline_model::report::{Scores, redirected_to};
 use plumbline_model::summary::ReportSummary;
 use plumbline_report::html::figures::{Grade, date, short_name};
-use plumbline_store::{AuditEntry, AuditError, AuditState, RecentAudit};
+use plumbline_store::{AuditEntry, AuditError, AuditFilter, AuditState, ListCursor, RecentAudit};
+
+use super::parts as page_parts;
+use crate::{errors::Failure, state::SharedState};
 
 /// An audit in a list.
 #[derive(Debug, Clone)]
@@ -99,18 +104,10 @@ fn audit_row(past: &PastAudit) -> AuditRow {
         audit_id: past.audit_id.clone(),
         url: past.url.clone(),
         when: date(past.at_ms),
-        conditions: summary.map_or_else(String::new, |summary| {
-            let conditions = &summary.conditions;
-            let names = [
-                short_name(&conditions.device.name),
-                short_name(&conditions.network.name),
-                &conditions.location.label(),
-            ];
-            names.join(" · ")
-        }),
+        conditions: summary.map_or_else(String::new, measured_conditions),
         scores: measured.map(|summary| score_cells(&summary.scores)),
         state: match (&past.audit_id, measured) {
-            (None, _) => "running".to_owned(),
+            (None, _) => "not finished".to_owned(),
             (Some(_), None) => unmeasured_text(past.error.as_ref()),
             (Some(_), Some(_)) => String::new(),
         },
@@ -123,6 +120,17 @@ fn audit_row(past: &PastAudit) -> AuditRow {
             past.is_replay(),
         ),
     }
+}
+
+/// Names the conditions under which an audit was measured.
+fn measured_conditions(summary: &ReportSummary) -> String {
+    let conditions = &summary.conditions;
+    let names = [
+        short_name(&conditions.device.name),
+        short_name(&conditions.network.name),
+        &conditions.location.label(),
+    ];
+    names.join(" · ")
 }
 
 /// Returns class and text of the five scores, in the order of the rings.
@@ -142,8 +150,39 @@ fn score_cells(scores: &Scores) -> Vec<(&'static str, String)> {
     .collect()
 }
 
-/// Returns the row of an audit in a list of the API.
-pub(super) fn listed_row(audit: &AuditEntry, catalog: &Catalog) -> AuditRow {
+/// Returns the rows of a page of the list of audits, newest first, and the cursor of the next
+/// page.
+pub(super) async fn listed(
+    service: &SharedState,
+    account_id: &str,
+    filter: AuditFilter,
+    after: Option<ListCursor>,
+    limit: u32,
+) -> Result<(Vec<AuditRow>, Option<ListCursor>), Failure> {
+    let app = &service.app;
+    let page = app.store.audits(account_id, filter, after, limit).await?;
+    let completed = page
+        .audits
+        .iter()
+        .filter(|audit| audit.state == AuditState::Completed);
+    let ids = completed.map(|audit| audit.audit_id.clone()).collect();
+    let store = &page_parts(service)?.store;
+    let summaries = store.summaries(account_id, ids).await?;
+    let mut summaries: HashMap<_, _> = summaries.into_iter().collect();
+    let rows = page.audits.iter().map(|audit| {
+        let summary = summaries.remove(&audit.audit_id).and_then(read_summary);
+        listed_row(audit, summary.as_ref(), &app.catalog)
+    });
+    Ok((rows.collect(), page.next))
+}
+
+/// Returns the row of an audit in a list of the API. Without a summary, the conditions are those
+/// that were requested.
+pub(super) fn listed_row(
+    audit: &AuditEntry,
+    summary: Option<&ReportSummary>,
+    catalog: &Catalog,
+) -> AuditRow {
     let order = &audit.order;
     let names = [
         catalog
@@ -171,7 +210,10 @@ pub(super) fn listed_row(audit: &AuditEntry, catalog: &Catalog) -> AuditRow {
         audit_id: is_completed.then(|| audit.audit_id.clone()),
         url: order.url.clone(),
         when: date(audit.finished_at.unwrap_or(audit.accepted_at).0),
-        conditions: names.map(|name| short_name(name)).join(" · "),
+        conditions: summary.map_or_else(
+            || names.map(|name| short_name(name)).join(" · "),
+            measured_conditions,
+        ),
         scores: scores.as_ref().map(score_cells),
         state: match (audit.state, &audit.error) {
             (AuditState::NotStarted, _) => "waiting".to_owned(),

@@ -12,7 +12,7 @@ use plumbline_catalog::Catalog;
 use plumbline_store::{AuditFilter, ListCursor};
 use url::form_urlencoded::Serializer;
 
-use super::audit_list::{AuditRow, listed_row};
+use super::audit_list::{AuditRow, listed};
 use super::form::query;
 use super::frame::Page;
 use super::session::Visitor;
@@ -139,21 +139,14 @@ pub(crate) async fn page(
         None => None,
         Some(text) => Some(cursor::parse(&text).ok_or(Failure::InvalidParameter("Cursor"))?),
     };
-    let store = &service.app.store;
     let filter = form.filter()?;
-    let audits = store
-        .audits(&visitor.account_id, filter, after, PAGE_SIZE)
-        .await?;
+    let (past, next) = listed(&service, &visitor.account_id, filter, after, PAGE_SIZE).await?;
     let catalog = Arc::clone(&service.app.catalog);
     let page = AuditsPage {
-        past: audits
-            .audits
-            .iter()
-            .map(|audit| listed_row(audit, &catalog))
-            .collect(),
+        past,
         is_later: after.is_some(),
         first: form.path(None),
-        next: audits.next.map(|next| form.path(Some(next))),
+        next: next.map(|next| form.path(Some(next))),
         catalog,
         form,
     };
@@ -168,6 +161,7 @@ mod tests {
     use plumbline_seam::{Order, VisitOptions};
     use plumbline_store::{AuditEntry, AuditState, Timestamp};
 
+    use super::super::audit_list::listed_row;
     use super::super::testing::{EVIL, assert_text_only};
     use super::*;
 
@@ -206,7 +200,7 @@ mod tests {
             number: 1,
         }));
         assert_text_only(&AuditsPage {
-            past: vec![listed_row(&audit, &catalog)],
+            past: vec![listed_row(&audit, None, &catalog)],
             is_later: true,
             first: form.path(None),
             next: Some(next),

@@ -10,12 +10,12 @@ use axum::{
 };
 use plumbline_catalog::{Catalog, FormFactor, NetworkKind};
 use plumbline_seam::{Consent, Interactions, Order, SessionUse, View, VisitOptions, with_scheme};
+use plumbline_store::AuditFilter;
 
-use super::audit_list::{AuditRow, PastAudit, audit_rows};
+use super::audit_list::{AuditRow, listed};
 use super::cookies::Cookies;
 use super::form::{Form, query};
 use super::frame::Page;
-use super::parts as page_parts;
 use super::session::{Visitor, see_other, with_status_of};
 use super::{page_rate, sign_in};
 use crate::{
@@ -31,6 +31,8 @@ use crate::{
 /// The cookie with the last device, network and location.
 const CHOICE_COOKIE: &str = "plumbline_choice";
 const CHOICE_DURATION: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+/// The field for error pages.
+const ERROR_STATUS: &str = "allowErrorStatus";
 /// The number of recent audits on the page.
 const MAX_RECENT: u32 = 12;
 
@@ -69,6 +71,8 @@ struct StartForm {
     interactions: bool,
     /// Whether the page is loaded once more with a profiler.
     profile: bool,
+    /// Whether an error page is measured as well.
+    allow_error_status: bool,
     /// The name of the session to sign in with; empty for none.
     session: String,
     /// The state, the steps, the expectation and the flow of the visit in JSON, as they were typed.
@@ -170,15 +174,14 @@ async fn render(
     problem: Option<Cow<'static, str>>,
 ) -> Result<Response, Failure> {
     let sessions = session_names(service, &visitor.account_id).await?;
-    let store = &page_parts(service)?.store;
-    let recent = store.recent(&visitor.account_id, None, MAX_RECENT).await?;
-    let past: Vec<_> = recent.into_iter().map(PastAudit::from).collect();
+    let filter = AuditFilter::default();
+    let (past, _) = listed(service, &visitor.account_id, filter, None, MAX_RECENT).await?;
     let page_frame = visitor.page_frame();
     let page = StartPage {
         catalog: Arc::clone(&service.app.catalog),
         form,
         credits: visitor.credits,
-        past: audit_rows(&past),
+        past,
         sessions,
         problem,
     };
@@ -225,6 +228,7 @@ fn prefilled(
     form.quick = query(parts, "quick")?.is_some_and(|value| value == "true");
     form.record = query(parts, "record")?.is_some_and(|value| value == "true");
     form.profile = query(parts, "profile")?.is_some_and(|value| value == "true");
+    form.allow_error_status = query(parts, ERROR_STATUS)?.is_some_and(|value| value == "true");
     if let Some(consent) = query(parts, "consent")? {
         form.consent = Consent::from_name(&consent).unwrap_or_default();
     }
@@ -276,6 +280,7 @@ fn last_choice(service: &SharedState, headers: &HeaderMap) -> StartForm {
         is_repeat_view: false,
         interactions: false,
         profile: false,
+        allow_error_status: false,
         session: String::new(),
         preparing: String::new(),
     }
@@ -301,6 +306,7 @@ pub(crate) async fn start(
         is_repeat_view: fields.take("view") == "repeat",
         interactions: fields.take("interactions") == "true",
         profile: fields.take("profile") == "true",
+        allow_error_status: fields.take(ERROR_STATUS) == "true",
         session: fields.take("session"),
         preparing: fields.take("preparing"),
     };
@@ -359,6 +365,7 @@ async fn accept(
                 Interactions::default()
             },
             profile: form.profile,
+            allow_error_status: form.allow_error_status,
             session: (!form.session.is_empty()).then(|| SessionUse {
                 name: form.session.clone(),
                 sign_in: None,
@@ -435,6 +442,7 @@ fn problem_text(failure: &Failure) -> Cow<'static, str> {
 mod tests {
     use plumbline_catalog::BUILT_IN;
 
+    use super::super::audit_list::{PastAudit, audit_rows};
     use super::super::testing::{EVIL, assert_text_only, report};
     use super::*;
 
@@ -476,6 +484,7 @@ mod tests {
                 is_repeat_view: false,
                 interactions: true,
                 profile: true,
+                allow_error_status: true,
                 session: EVIL.to_owned(),
                 preparing: EVIL.to_owned(),
             },
