@@ -83,6 +83,15 @@ async fn artifacts_are_gathered_with_a_layout_in_css_pixels() {
     assert!(tops.iter().all(|top| top.fract() == 0.0), "{tops:?}");
 }
 
+/// Phones lay such pages out 980 pixels wide, with margins of 8.
+#[tokio::test]
+async fn a_page_without_a_viewport_element_keeps_its_width_while_it_is_read() {
+    let (bed, site) = (TestBed::new(), Site::start().await);
+    let bundle = bed.measure(&plan(site.url("no-viewport.html"))).await;
+    let images = artifact(&bundle, "images");
+    assert_eq!(images[0]["rect"]["width"], 964.0, "{images}");
+}
+
 #[tokio::test]
 async fn a_page_is_restored_from_the_back_forward_cache_or_there_are_reasons() {
     let (bed, site) = (TestBed::new(), Site::start().await);
