@@ -42,7 +42,8 @@ impl TracedScreenshot {
 }
 
 /// The most screenshots that Chromium records in one trace (`kMaximumNumberOfScreenshots` in
-/// content/browser/devtools/devtools_traceable_screenshot.h). A visit adds pictures of later frames.
+/// content/browser/devtools/devtools_traceable_screenshot.h). A visit adds pictures of later
+/// frames.
 pub const MAX_SCREENSHOTS: usize = 450;
 
 /// The times of the screenshots and of the frames that the page drew.

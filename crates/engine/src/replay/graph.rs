@@ -304,8 +304,8 @@ mod tests {
         assert_eq!(deferred, [false, true, false, false, true, false]);
     }
 
-    /// Makes the first node that needs the document of the page start at this time, and the document
-    /// end at 5, with 1000 bytes after its headers at 1.
+    /// Returns the page with a first node that needs the document from this time on. The document
+    /// ends at 5, with 1000 bytes after its headers at 1.
     fn page_that_starts_at(start_us: f64) -> Graph {
         let mut graph = page();
         graph.nodes[0].end_us = 5.0;
