@@ -23,6 +23,13 @@ const MAX_SEARCH_INTERVAL: Duration = Duration::from_millis(100);
 /// Number of looks at a new process, which shows its group and its kind a moment after its start.
 const MAX_LOOKS: u32 = 20;
 
+/// The time between two samples of all threads of a process that runs. Samples in between leave out
+/// threads that did not run lately, which are five of six.
+const FULL_SAMPLE_INTERVAL: Duration = Duration::from_millis(10);
+
+/// Number of samples without a change after which a thread is left out of samples in between.
+const MAX_UNCHANGED_SAMPLES: u32 = 16;
+
 /// All threads of the processes of one process group.
 #[derive(Debug)]
 pub struct BrowserThreads {
@@ -46,6 +53,10 @@ struct Process {
     /// The processor time of all threads together at the last sample. If it is unchanged, no thread
     /// has to be read.
     ran: Option<Duration>,
+    /// The last sample of all threads.
+    fully_sampled_at: Option<Instant>,
+    /// Whether threads were left out of the last sample, which may have run.
+    may_lack_activity: bool,
     threads: HashMap<i32, Thread>,
 }
 
@@ -56,6 +67,8 @@ struct Thread {
     counters: File,
     state: File,
     last: Counters,
+    /// Number of samples since the counters changed.
+    unchanged_samples: u32,
 }
 
 /// Counters of a thread since it was started.
@@ -123,7 +136,7 @@ impl BrowserThreads {
         sample.activity.elapsed = now.duration_since(self.sampled_at);
         self.sampled_at = now;
         for (id, process) in &mut self.processes {
-            process.sample(*id, &mut sample);
+            process.sample(*id, now, &mut sample);
         }
         sample
     }
@@ -250,26 +263,40 @@ impl BrowserThreads {
 }
 
 impl Process {
-    /// Adds the activity of the threads since the last sample.
-    fn sample(&mut self, id: i32, sample: &mut Sample) {
+    /// Adds the activity of the threads since the last sample. That of a thread that did not run
+    /// lately may be added later, by at most [`FULL_SAMPLE_INTERVAL`].
+    fn sample(&mut self, id: i32, now: Instant, sample: &mut Sample) {
+        let is_full = self
+            .fully_sampled_at
+            .is_none_or(|at| now.duration_since(at) >= FULL_SAMPLE_INTERVAL);
         let ran = process_time(id);
-        if ran.is_some() && ran == self.ran {
+        if ran.is_some() && ran == self.ran && !(is_full && self.may_lack_activity) {
             return;
+        }
+        self.may_lack_activity = !is_full;
+        if is_full {
+            self.fully_sampled_at = Some(now);
         }
         self.ran = ran;
         let is_renderer = self.is_renderer;
         self.threads.retain(|thread_id, thread| {
+            let is_main = is_renderer && *thread_id == id;
+            if !is_full && !is_main && thread.unchanged_samples >= MAX_UNCHANGED_SAMPLES {
+                return true;
+            }
             let Some(counters) = thread.read() else {
                 return false;
             };
             if counters == thread.last {
+                thread.unchanged_samples = thread.unchanged_samples.saturating_add(1);
                 return true;
             }
+            thread.unchanged_samples = 0;
             let ran = counters.ran.saturating_sub(thread.last.ran);
             let waited = counters.waited.saturating_sub(thread.last.waited);
             thread.last = counters;
             let activity = &mut sample.activity;
-            if is_renderer && *thread_id == id {
+            if is_main {
                 activity.main_ran = activity.main_ran.max(ran);
                 activity.main_waited = activity.main_waited.max(waited);
                 sample.main_threads.push(MainThread {
@@ -295,6 +322,7 @@ impl Thread {
             counters: File::open(file("schedstat")).ok()?,
             state: File::open(file("stat")).ok()?,
             last: Counters::default(),
+            unchanged_samples: 0,
         };
         opened.last = opened.read()?;
         Some(opened)
