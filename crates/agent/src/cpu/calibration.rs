@@ -18,15 +18,57 @@ pub struct Calibration {
     /// Whether it was measured by an optimized build, in which the workload that measures cores is
     /// faster.
     pub optimized: bool,
-    /// The nominal speed of the host: its unthrottled speed when it was calibrated.
+    /// The way in which it was computed.
+    #[serde(default)]
+    pub revision: u32,
+    /// The unthrottled speed of the host on a core of nominal speed.
     pub host_index: f64,
-    /// The speed of the page's core meanwhile, which is the nominal one.
+    /// The nominal speed of a core: that of the fastest reading of the first calibration.
     pub nominal: CorePace,
+    /// The readings from which the speed of the host is computed, also those of earlier
+    /// calibrations, oldest first.
+    #[serde(default)]
+    pub readings: Vec<HostReading>,
     #[serde(rename = "way")]
     pub method: ThrottleMethod,
     /// The measured effects of Chromium's rates; both rate and slowdown increase.
     #[serde(rename = "steps")]
     pub points: Vec<RatePoint>,
+}
+
+/// A reading of the unthrottled host.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct HostReading {
+    pub index: f64,
+    /// The speed of the core meanwhile.
+    pub pace: CorePace,
+}
+
+impl HostReading {
+    /// Returns the index on a core of `nominal` speed.
+    fn index_at(self, nominal: CorePace) -> f64 {
+        self.index / self.pace.benchmark_speed_relative_to(nominal)
+    }
+}
+
+/// Returns the nominal speed of a core, that of the fastest of these readings: neighbours only make
+/// a core slower.
+pub(super) fn nominal_pace(readings: &[HostReading]) -> CorePace {
+    let turns = readings.iter().map(|reading| reading.pace.turn_ns);
+    let fastest = turns.filter(|ns| *ns > 0.0).min_by(f64::total_cmp);
+    CorePace {
+        turn_ns: fastest.unwrap_or_default(),
+    }
+}
+
+/// Returns the speed of the host on a core of `nominal` speed: the upper quartile of the readings,
+/// because what the measurement of cores does not explain makes readings lower as well.
+pub(super) fn host_index(readings: &[HostReading], nominal: CorePace) -> f64 {
+    let indices = readings.iter().map(|reading| reading.index_at(nominal));
+    let mut sorted: Vec<f64> = indices.collect();
+    sorted.sort_by(f64::total_cmp);
+    let quartile = sorted.len() * 3 / 4;
+    sorted.get(quartile).copied().unwrap_or_default()
 }
 
 /// The method by which the speed of a device is emulated.
@@ -199,8 +241,10 @@ mod tests {
             executable: "any".to_owned(),
             processor: "any".to_owned(),
             optimized: true,
+            revision: 0,
             host_index: 1800.0,
             nominal: NOMINAL,
+            readings: Vec::new(),
             method: ThrottleMethod::ByChromium,
             points: vec![
                 RatePoint {
@@ -217,6 +261,38 @@ mod tests {
                 },
             ],
         }
+    }
+
+    fn reading(index: f64, turn_ns: f64) -> HostReading {
+        let pace = CorePace { turn_ns };
+        HostReading { index, pace }
+    }
+
+    #[test]
+    fn readings_of_slower_cores_give_the_same_index() {
+        // Of a host whose cores varied by 30 %.
+        let readings = [
+            reading(1869.0, 17_498.0),
+            reading(1788.0, 18_296.0),
+            reading(1627.0, 19_004.0),
+            reading(1398.0, 20_447.0),
+            reading(1169.0, 22_089.0),
+        ];
+        let nominal = nominal_pace(&readings);
+        assert_eq!(nominal.turn_ns, 17_498.0);
+        for part in [&readings[..1], &readings[1..3], &readings[3..]] {
+            let index = host_index(part, nominal);
+            assert!((1850.0..2000.0).contains(&index), "{index}");
+        }
+    }
+
+    #[test]
+    fn a_few_slow_readings_do_not_change_the_index() {
+        let mut readings = vec![reading(2000.0, 20_000.0); 6];
+        readings.extend([reading(1200.0, 20_000.0); 4]);
+        assert_eq!(host_index(&readings, NOMINAL), 2000.0);
+        assert_eq!(nominal_pace(&[]), CorePace::default());
+        assert_eq!(host_index(&[], NOMINAL), 0.0);
     }
 
     #[test]

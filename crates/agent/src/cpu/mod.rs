@@ -15,8 +15,8 @@ use futures_util::future::BoxFuture;
 use plumbline_browser::{Benchmark, BrowserError, CorePace, Gauge, Launcher, Reading};
 use tokio::sync::Mutex;
 
-use calibration::Bisection;
-pub use calibration::{Calibration, RatePoint, ThrottleChoice, ThrottleMethod};
+use calibration::{Bisection, host_index, nominal_pace};
+pub use calibration::{Calibration, HostReading, RatePoint, ThrottleChoice, ThrottleMethod};
 
 /// Slowdowns that are measured; those between them are interpolated.
 const SLOWDOWNS: [f64; 4] = [2.0, 4.0, 6.0, 10.0];
@@ -25,12 +25,18 @@ const SLOWDOWNS: [f64; 4] = [2.0, 4.0, 6.0, 10.0];
 const TOLERANCE: f64 = 0.03;
 /// Maximum number of rates that the bisection tries.
 const MAX_TRIES: u32 = 5;
-/// Number of readings of the host, of a second each: the load of its neighbours changes between
-/// them. Medians of 5 differed by up to 4 %.
-const READINGS_OF_HOST: usize = 9;
+/// Number of readings of the host, of half a second each: the load of its neighbours changes
+/// between them.
+const READINGS_OF_HOST: usize = 20;
+/// Maximum number of readings that count, including those of earlier calibrations: a busy hour does
+/// not change the speed of the host.
+const MAX_READINGS: usize = 100;
 /// Number of readings of a rate, of an eighth of a second each: one in six was off by more than a
 /// fifth.
 const READINGS_OF_RATE: usize = 3;
+
+/// The way in which calibrations are computed. Those of another revision are not used.
+const REVISION: u32 = 2;
 
 /// Calibrates this host and remembers the result.
 pub struct Cpu {
@@ -92,7 +98,10 @@ impl Cpu {
             for device_index in device_indices {
                 let choice = calibration.choose(*device_index);
                 let by_clock = calibration.method == ThrottleMethod::ByClock;
-                let measured_index = if choice.rate > 1.0 || by_clock {
+                let measured_index = if by_clock {
+                    let reading = gauge.read(choice.throttle, Benchmark::Full).await?;
+                    Some(reading.page_index_at(calibration.nominal))
+                } else if choice.rate > 1.0 {
                     Some(gauge.read(choice.throttle, Benchmark::Quick).await?.index)
                 } else {
                     None
@@ -125,7 +134,7 @@ impl Cpu {
         let calibration: Calibration = serde_json::from_slice(&bytes).ok()?;
         let is_same_host =
             calibration.processor == processor() && calibration.optimized == is_optimized();
-        is_same_host.then_some(calibration)
+        (is_same_host && calibration.revision == REVISION).then_some(calibration)
     }
 
     async fn measure(&self) -> Result<Calibration, BrowserError> {
@@ -159,35 +168,42 @@ impl Cpu {
     }
 
     /// Measures the speed of the host. The nominal speed is that of an earlier calibration if there
-    /// is one, so that both give the same result whatever neighbours the host has at that hour.
+    /// is one, and otherwise that of the fastest reading, and the readings of earlier calibrations
+    /// count as well, so that calibrations give the same result whatever neighbours the host has at
+    /// that hour.
     async fn measure_host(
         &self,
         gauge: &Gauge,
         method: ThrottleMethod,
     ) -> Result<Calibration, BrowserError> {
         let unthrottled = method.throttle(1.0, CorePace::default());
-        let mut readings: Vec<Reading> = Vec::new();
+        let earlier = self
+            .read_cache_file()
+            .filter(|earlier| earlier.method == method);
+        let mut readings = Vec::new();
         for _ in 0..READINGS_OF_HOST {
-            let reading = gauge.read(unthrottled, Benchmark::Full).await?;
-            tracing::debug!(?reading, "speed of the host");
-            readings.push(reading);
+            let Reading { index, pace } = gauge.read(unthrottled, Benchmark::Full).await?;
+            tracing::debug!(index, ?pace, "speed of the host");
+            readings.push(HostReading { index, pace });
         }
-        let earlier = self.read_cache_file();
+        let executable = self.launcher.executable_id();
         let nominal = earlier
-            .filter(|earlier| earlier.method == method)
-            .map_or_else(
-                || CorePace {
-                    turn_ns: median(readings.iter().map(|reading| reading.pace.turn_ns)),
-                },
-                |earlier| earlier.nominal,
-            );
+            .as_ref()
+            .map_or_else(|| nominal_pace(&readings), |earlier| earlier.nominal);
+        if let Some(earlier) = earlier.filter(|earlier| earlier.executable == executable) {
+            let kept = MAX_READINGS.saturating_sub(readings.len());
+            let first = earlier.readings.len().saturating_sub(kept);
+            readings.splice(0..0, earlier.readings.into_iter().skip(first));
+        }
         Ok(Calibration {
             browser: gauge.product().to_owned(),
-            executable: self.launcher.executable_id(),
+            executable,
             processor: processor(),
             optimized: is_optimized(),
-            host_index: median(readings.iter().map(|reading| reading.index_at(nominal))),
+            revision: REVISION,
+            host_index: host_index(&readings, nominal),
             nominal,
+            readings,
             method,
             points: Vec::new(),
         })
