@@ -12,7 +12,7 @@ pub const MAX_VISITS: usize = 3;
 /// Uncertainty of a score, in points, up to which one visit is enough.
 const MAX_DOUBT: f64 = 0.6;
 /// Time after which no further visit is made to confirm a score.
-const MAX_CONFIRMATION_TIME: Duration = Duration::from_secs(60);
+const MAX_CONFIRMATION_TIME: Duration = Duration::from_secs(15);
 
 /// Fraction by which a core may be slower than at calibration, averaged over the load, if Chromium
 /// throttles the page. The page is then as much slower than on the device.
