@@ -20,8 +20,8 @@ check! {
     ///
     /// # Source
     /// Lighthouse 13.5, `font-display-insight`; trace engine, insights/FontDisplay. Unlike there,
-    /// the first paint is estimated to gain the time of a font only if it came after the font; it
-    /// cannot have waited for one that came later.
+    /// the first paint is estimated to gain the time of a font only if it came soon after the font:
+    /// one that came before it or much later did not wait for it.
     id: "font-display-insight",
     pass: "Font display keeps text visible",
     fail: "Font display hides text",
@@ -32,6 +32,9 @@ check! {
 /// The longest time for which browsers hide text.
 const MAX_HIDDEN_MS: f64 = 3000.0;
 const STEP_MS: f64 = 5.0;
+/// The longest time that a slow phone takes to lay out and paint text when its font has come. A
+/// paint that comes later waited for something else.
+const MAX_RENDERING_MS: f64 = 300.0;
 
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let trace = facts.get::<Trace>()?;
@@ -75,12 +78,16 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
 }
 
 /// Returns the time for which the first contentful paint waited for a font that hid text for so
-/// long. A paint before the end of the font was not delayed by it, unless the browser gave up.
+/// long. A paint before the end of the font was not delayed by it, unless the browser gave up, and
+/// one long after it was delayed by something else.
 fn paint_saved_ms(trace: &Trace, (font, hidden_ms): &(&Resource, f64)) -> f64 {
     let Some(paint_us) = trace.first_us(Milestone::FirstContentfulPaint) else {
         return 0.0;
     };
     if font.finish_us > paint_us && *hidden_ms < MAX_HIDDEN_MS {
+        return 0.0;
+    }
+    if paint_us - font.finish_us > MAX_RENDERING_MS * 1000.0 {
         return 0.0;
     }
     // Text could not be painted before the requests that block rendering.
@@ -119,12 +126,12 @@ mod tests {
                 .judge(CHECK);
             assert_eq!(outcome.verdict, verdict, "{display}");
             let saved = outcome.savings.and_then(|savings| savings.fcp_ms);
-            assert_eq!(saved, (verdict == Verdict::Fail).then_some(350.0));
+            assert_eq!(saved, (verdict == Verdict::Fail).then_some(0.0));
         }
     }
 
     #[test]
-    fn a_paint_before_the_font_does_not_gain_from_it() {
+    fn a_paint_before_the_font_or_long_after_it_does_not_gain_from_it() {
         let saved = |to_ms: u64| {
             let url = "https://example.test/f.woff2";
             let font = json!({"id": 7, "url": url, "display": "block"});
@@ -138,6 +145,8 @@ mod tests {
         // The first paint is at one second.
         assert_eq!(saved(990), Some(840.0));
         assert_eq!(saved(1010), Some(0.0));
+        // Whatever the page did for most of the time, it was not waiting for the font.
+        assert_eq!(saved(500), Some(0.0));
         // The browser shows text in another font after three seconds, which is too late here.
         assert_eq!(saved(3500), Some(850.0));
     }
