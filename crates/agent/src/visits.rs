@@ -177,7 +177,7 @@ fn disturbance(cpu: &CpuConditions) -> f64 {
 mod tests {
     use super::*;
 
-    const SHORT: Duration = Duration::from_secs(10);
+    const SHORT: Duration = Duration::from_secs(4);
 
     fn doubtful(score: u8) -> Visit {
         Visit {
@@ -319,7 +319,7 @@ mod tests {
 
     #[test]
     fn the_number_of_visits_and_their_time_are_limited() {
-        let slow = Duration::from_secs(35);
+        let slow = Duration::from_secs(8);
         assert!(are_enough(
             &[doubtful(80)],
             RepeatPolicy::UntilCertain,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
+use plumbline_agent::Cpu;
 use plumbline_bundle::Phase;
 use plumbline_seam::{VisitNumber, VisitReason};
 
@@ -18,8 +19,8 @@ pub struct ProgressLine {
 }
 
 impl ProgressLine {
-    /// Starts the line for one of several runs.
-    pub fn start(number: u32, count: u32) -> Self {
+    /// Starts the line for one of several runs. It says so if the host has to be calibrated first.
+    pub fn start(cpu: &Cpu, number: u32, count: u32) -> Self {
         // The template is constant and valid; the default style shows the phase, too.
         let style = ProgressStyle::with_template("{prefix}{elapsed:>4}  {msg}")
             .unwrap_or_else(|_| ProgressStyle::default_spinner());
@@ -27,6 +28,9 @@ impl ProgressLine {
             .with_style(style)
             .with_finish(ProgressFinish::AndClear);
         bar.enable_steady_tick(INTERVAL);
+        if cpu.stored_calibration().is_none() {
+            bar.set_message("measuring the speed of this machine, once");
+        }
         let line = Self { bar, count };
         line.set_run(number);
         line

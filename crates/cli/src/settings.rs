@@ -281,11 +281,12 @@ pub fn data_dir(args: DataArgs) -> Result<PathBuf, Exit> {
 pub fn calibration_file(launcher: &Launcher) -> Option<PathBuf> {
     let cache =
         from_env("XDG_CACHE_HOME").or_else(|| from_env("HOME").map(|home| home.join(".cache")));
-    // Whoever uses both ways to emulate a processor needs both calibrations.
-    let name = if launcher.uses_page_clocks() {
-        "calibration-page-clock.json"
-    } else {
-        "calibration.json"
+    // Each way to emulate a processor, and each kind of build, needs a calibration of its own.
+    let name = match (launcher.uses_page_clocks(), cfg!(debug_assertions)) {
+        (true, false) => "calibration-page-clock.json",
+        (false, false) => "calibration.json",
+        (true, true) => "calibration-page-clock-debug.json",
+        (false, true) => "calibration-debug.json",
     };
     Some(cache?.join("plumbline").join(name))
 }

@@ -27,10 +27,10 @@ const TOLERANCE: f64 = 0.03;
 const MAX_TRIES: u32 = 5;
 /// Number of readings of the host, of half a second each: the load of its neighbours changes
 /// between them.
-const READINGS_OF_HOST: usize = 20;
+const READINGS_OF_HOST: usize = 12;
 /// Maximum number of readings that count, including those of earlier calibrations: a busy hour does
 /// not change the speed of the host.
-const MAX_READINGS: usize = 100;
+const MAX_READINGS: usize = 60;
 /// Number of readings of a rate, of an eighth of a second each: one in six was off by more than a
 /// fifth.
 const READINGS_OF_RATE: usize = 3;

@@ -64,7 +64,7 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
     field.begin(TRACKING_ID, &order.url, &order.device);
     let mut runs = Vec::new();
     for number in 1..=args.runs {
-        let progress = (!args.quiet).then(|| ProgressLine::start(number, args.runs));
+        let progress = (!args.quiet).then(|| ProgressLine::start(&auditor.cpu, number, args.runs));
         let observe = |AuditEvent { visit, event }: AuditEvent<'_>| match event {
             VisitEvent::PhaseStarted(phase) => {
                 if let Some(progress) = &progress {
@@ -101,7 +101,8 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
     }
     if let Some(run) = runs.get_mut(chosen) {
         if args.runs > 1 {
-            let progress = (!args.quiet).then(|| ProgressLine::start(args.runs, args.runs));
+            let progress =
+                (!args.quiet).then(|| ProgressLine::start(&auditor.cpu, args.runs, args.runs));
             let observe = |AuditEvent { visit, event }: AuditEvent<'_>| {
                 if let (Some(progress), VisitEvent::PhaseStarted(phase)) = (&progress, event) {
                     progress.show(phase, visit);

@@ -55,7 +55,7 @@ pub async fn compare(
     args: &ComparisonArgs,
 ) -> Result<Exit, Exit> {
     let max_pairs = u32::from(args.max_pairs);
-    let progress = (!args.quiet).then(|| ProgressLine::start(1, max_pairs));
+    let progress = (!args.quiet).then(|| ProgressLine::start(&auditor.cpu, 1, max_pairs));
     let observe = |AuditEvent { visit, event }: AuditEvent<'_>| {
         if let (VisitEvent::PhaseStarted(phase), Some(progress)) = (event, &progress) {
             progress.set_run(visit.run);

@@ -40,7 +40,7 @@ pub async fn run(args: MatrixArgs) -> Result<Exit, Exit> {
         networks(&auditor.catalog, &args.networks)?,
     );
     let count = u32::try_from(matrix.cells.len()).unwrap_or(u32::MAX);
-    let progress = (!args.quiet).then(|| ProgressLine::start(1, count));
+    let progress = (!args.quiet).then(|| ProgressLine::start(&auditor.cpu, 1, count));
     // The first audit calibrates the host if that is necessary.
     let orders = matrix.cells.iter().map(|cell| Order {
         device: cell.device.clone(),

@@ -19,7 +19,7 @@ pub async fn run(args: RecordArgs) -> Result<Exit, Exit> {
     options.quick = true;
     options.record = true;
     let (auditor, [order], _) = prepare(args.conditions, [args.url], options)?;
-    let progress = (!args.quiet).then(|| ProgressLine::start(1, 1));
+    let progress = (!args.quiet).then(|| ProgressLine::start(&auditor.cpu, 1, 1));
     let observe = |AuditEvent { visit, event }: AuditEvent<'_>| {
         if let (VisitEvent::PhaseStarted(phase), Some(progress)) = (event, &progress) {
             progress.show(phase, visit);
