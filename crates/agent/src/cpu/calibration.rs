@@ -1,6 +1,6 @@
 //! The calibration of a host, and the throttling rate computed from it. Performs no IO.
 
-use plumbline_browser::{CorePace, Throttle};
+use plumbline_browser::{CorePace, Reading, Throttle};
 use plumbline_model::report::CpuEmulationMethod;
 use serde::{Deserialize, Serialize};
 
@@ -23,12 +23,12 @@ pub struct Calibration {
     pub revision: u32,
     /// The unthrottled speed of the host on a core of nominal speed.
     pub host_index: f64,
-    /// The nominal speed of a core: that of the fastest reading of the first calibration.
+    /// The nominal speed of a core: the median of the first calibration.
     pub nominal: CorePace,
     /// The readings from which the speed of the host is computed, also those of earlier
     /// calibrations, oldest first.
     #[serde(default)]
-    pub readings: Vec<HostReading>,
+    pub readings: Vec<Reading>,
     #[serde(rename = "way")]
     pub method: ThrottleMethod,
     /// The measured effects of Chromium's rates; both rate and slowdown increase.
@@ -36,34 +36,9 @@ pub struct Calibration {
     pub points: Vec<RatePoint>,
 }
 
-/// A reading of the unthrottled host.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct HostReading {
-    pub index: f64,
-    /// The speed of the core meanwhile.
-    pub pace: CorePace,
-}
-
-impl HostReading {
-    /// Returns the index on a core of `nominal` speed.
-    fn index_at(self, nominal: CorePace) -> f64 {
-        self.index / self.pace.benchmark_speed_relative_to(nominal)
-    }
-}
-
-/// Returns the nominal speed of a core, that of the fastest of these readings: neighbours only make
-/// a core slower.
-pub(super) fn nominal_pace(readings: &[HostReading]) -> CorePace {
-    let turns = readings.iter().map(|reading| reading.pace.turn_ns);
-    let fastest = turns.filter(|ns| *ns > 0.0).min_by(f64::total_cmp);
-    CorePace {
-        turn_ns: fastest.unwrap_or_default(),
-    }
-}
-
 /// Returns the speed of the host on a core of `nominal` speed: the upper quartile of the readings,
-/// because what the measurement of cores does not explain makes readings lower as well.
-pub(super) fn host_index(readings: &[HostReading], nominal: CorePace) -> f64 {
+/// because neighbours make the benchmark slower than the measurement of cores explains.
+pub(super) fn host_index(readings: &[Reading], nominal: CorePace) -> f64 {
     let indices = readings.iter().map(|reading| reading.index_at(nominal));
     let mut sorted: Vec<f64> = indices.collect();
     sorted.sort_by(f64::total_cmp);
@@ -263,27 +238,9 @@ mod tests {
         }
     }
 
-    fn reading(index: f64, turn_ns: f64) -> HostReading {
+    fn reading(index: f64, turn_ns: f64) -> Reading {
         let pace = CorePace { turn_ns };
-        HostReading { index, pace }
-    }
-
-    #[test]
-    fn readings_of_slower_cores_give_the_same_index() {
-        // Of a host whose cores varied by 30 %.
-        let readings = [
-            reading(1869.0, 17_498.0),
-            reading(1788.0, 18_296.0),
-            reading(1627.0, 19_004.0),
-            reading(1398.0, 20_447.0),
-            reading(1169.0, 22_089.0),
-        ];
-        let nominal = nominal_pace(&readings);
-        assert_eq!(nominal.turn_ns, 17_498.0);
-        for part in [&readings[..1], &readings[1..3], &readings[3..]] {
-            let index = host_index(part, nominal);
-            assert!((1850.0..2000.0).contains(&index), "{index}");
-        }
+        Reading { index, pace }
     }
 
     #[test]
@@ -291,7 +248,6 @@ mod tests {
         let mut readings = vec![reading(2000.0, 20_000.0); 6];
         readings.extend([reading(1200.0, 20_000.0); 4]);
         assert_eq!(host_index(&readings, NOMINAL), 2000.0);
-        assert_eq!(nominal_pace(&[]), CorePace::default());
         assert_eq!(host_index(&[], NOMINAL), 0.0);
     }
 

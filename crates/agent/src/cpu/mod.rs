@@ -15,8 +15,8 @@ use futures_util::future::BoxFuture;
 use plumbline_browser::{Benchmark, BrowserError, CorePace, Gauge, Launcher, Reading};
 use tokio::sync::Mutex;
 
-use calibration::{Bisection, host_index, nominal_pace};
-pub use calibration::{Calibration, HostReading, RatePoint, ThrottleChoice, ThrottleMethod};
+use calibration::{Bisection, host_index};
+pub use calibration::{Calibration, RatePoint, ThrottleChoice, ThrottleMethod};
 
 /// Slowdowns that are measured; those between them are interpolated.
 const SLOWDOWNS: [f64; 4] = [2.0, 4.0, 6.0, 10.0];
@@ -36,7 +36,7 @@ const MAX_READINGS: usize = 60;
 const READINGS_OF_RATE: usize = 3;
 
 /// The way in which calibrations are computed. Those of another revision are not used.
-const REVISION: u32 = 2;
+const REVISION: u32 = 3;
 
 /// Calibrates this host and remembers the result.
 pub struct Cpu {
@@ -99,8 +99,7 @@ impl Cpu {
                 let choice = calibration.choose(*device_index);
                 let by_clock = calibration.method == ThrottleMethod::ByClock;
                 let measured_index = if by_clock {
-                    let reading = gauge.read(choice.throttle, Benchmark::Full).await?;
-                    Some(reading.page_index_at(calibration.nominal))
+                    Some(gauge.read(choice.throttle, Benchmark::Full).await?.index)
                 } else if choice.rate > 1.0 {
                     Some(gauge.read(choice.throttle, Benchmark::Quick).await?.index)
                 } else {
@@ -168,9 +167,8 @@ impl Cpu {
     }
 
     /// Measures the speed of the host. The nominal speed is that of an earlier calibration if there
-    /// is one, and otherwise that of the fastest reading, and the readings of earlier calibrations
-    /// count as well, so that calibrations give the same result whatever neighbours the host has at
-    /// that hour.
+    /// is one, and its readings count as well, so that both give the same result whatever neighbours
+    /// the host has at that hour.
     async fn measure_host(
         &self,
         gauge: &Gauge,
@@ -180,16 +178,19 @@ impl Cpu {
         let earlier = self
             .read_cache_file()
             .filter(|earlier| earlier.method == method);
-        let mut readings = Vec::new();
+        let mut readings: Vec<Reading> = Vec::new();
         for _ in 0..READINGS_OF_HOST {
-            let Reading { index, pace } = gauge.read(unthrottled, Benchmark::Full).await?;
-            tracing::debug!(index, ?pace, "speed of the host");
-            readings.push(HostReading { index, pace });
+            let reading = gauge.read(unthrottled, Benchmark::Full).await?;
+            tracing::debug!(?reading, "speed of the host");
+            readings.push(reading);
         }
         let executable = self.launcher.executable_id();
-        let nominal = earlier
-            .as_ref()
-            .map_or_else(|| nominal_pace(&readings), |earlier| earlier.nominal);
+        let nominal = earlier.as_ref().map_or_else(
+            || CorePace {
+                turn_ns: median(readings.iter().map(|reading| reading.pace.turn_ns)),
+            },
+            |earlier| earlier.nominal,
+        );
         if let Some(earlier) = earlier.filter(|earlier| earlier.executable == executable) {
             let kept = MAX_READINGS.saturating_sub(readings.len());
             let first = earlier.readings.len().saturating_sub(kept);

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use plumbline_clock::{CorePace, Turn};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::cpu_emulation::CpuEmulation;
@@ -40,7 +41,7 @@ impl Benchmark {
 }
 
 /// Result of one run of the benchmark.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Reading {
     /// Index without the time that other processes took from the benchmark's thread.
     pub index: f64,
@@ -49,12 +50,9 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Returns the index of a device, read on its page clock, on a core of `nominal` speed. The
-    /// clock follows the core as far as pages depend on it, which is less than the benchmark does.
-    pub fn page_index_at(self, nominal: CorePace) -> f64 {
-        let pace = self.pace;
-        let followed = pace.speed_relative_to(nominal);
-        self.index * followed / pace.benchmark_speed_relative_to(nominal)
+    /// Returns the index on a core of `nominal` speed, of a reading in real time.
+    pub fn index_at(self, nominal: CorePace) -> f64 {
+        self.index / self.pace.speed_relative_to(nominal)
     }
 }
 

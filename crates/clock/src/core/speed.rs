@@ -24,12 +24,6 @@ pub struct CorePace {
 /// (decision 0033).
 const PAGE_PER_TURN: f64 = 1.1;
 
-/// Exponent that relates the slowdown of Lighthouse's benchmark to that of the interpreter. The
-/// benchmark fills the memory much faster than a page does, so that neighbours slow it down more:
-/// 45 readings on a host whose cores varied by 30 % had the exponent 2.1, with 6 % unexplained
-/// (decision 0033).
-const BENCHMARK_PER_TURN: f64 = 2.1;
-
 /// Minimum plausible speed: no neighbour takes more than half of a core, so that a lower reading is
 /// an error.
 const MIN_SPEED: f64 = 0.3;
@@ -38,19 +32,10 @@ const MAX_SPEED: f64 = 2.5;
 impl CorePace {
     /// Returns the speed of a page on this core, relative to `nominal`.
     pub fn speed_relative_to(self, nominal: Self) -> f64 {
-        self.speed_with_exponent(nominal, PAGE_PER_TURN)
-    }
-
-    /// Returns the speed of Lighthouse's benchmark on this core, relative to `nominal`.
-    pub fn benchmark_speed_relative_to(self, nominal: Self) -> f64 {
-        self.speed_with_exponent(nominal, BENCHMARK_PER_TURN)
-    }
-
-    fn speed_with_exponent(self, nominal: Self, exponent: f64) -> f64 {
         if nominal.turn_ns <= 0.0 || self.turn_ns <= 0.0 {
             return 1.0;
         }
-        let speed = (nominal.turn_ns / self.turn_ns).powf(exponent);
+        let speed = (nominal.turn_ns / self.turn_ns).powf(PAGE_PER_TURN);
         speed.clamp(MIN_SPEED, MAX_SPEED)
     }
 }
@@ -129,13 +114,6 @@ mod tests {
         let slower = pace(25_000.0).speed_relative_to(NOMINAL);
         assert!((0.77..0.80).contains(&slower), "{slower}");
         assert!(pace(18_000.0).speed_relative_to(NOMINAL) > 1.1);
-    }
-
-    #[test]
-    fn the_benchmark_is_slowed_down_more_than_a_page() {
-        let slower = pace(25_000.0).benchmark_speed_relative_to(NOMINAL);
-        assert!((0.60..0.65).contains(&slower), "{slower}");
-        assert_eq!(NOMINAL.benchmark_speed_relative_to(NOMINAL), 1.0);
     }
 
     #[test]
