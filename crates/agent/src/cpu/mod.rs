@@ -167,8 +167,8 @@ impl Cpu {
     }
 
     /// Measures the speed of the host. The nominal speed is that of an earlier calibration if there
-    /// is one, and its readings count as well, so that both give the same result whatever neighbours
-    /// the host has at that hour.
+    /// is one, and its readings count as well, so that both give the same result whatever
+    /// neighbours the host has at that hour.
     async fn measure_host(
         &self,
         gauge: &Gauge,
