@@ -15,6 +15,7 @@ mod core;
 mod layout;
 mod library;
 mod outside;
+mod proc_files;
 mod rate;
 mod recorder;
 mod shared;

@@ -1,6 +1,5 @@
 //! Reads from Linux what the threads of a browser do: how long each ran, how long it was ready and
-//! had no core (`/proc/<pid>/schedstat`, Documentation/scheduler/sched-stats.rst), and whether it
-//! is blocked.
+//! had no core, and whether it is blocked.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
@@ -8,9 +7,10 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use nix::time::{clock_getcpuclockid, clock_gettime};
-use nix::unistd::Pid;
-
+use crate::proc_files::{
+    Counters, core_of, counters, group_of, inner_id, is_renderer, numbered_entries, process_time,
+    state_of,
+};
 use crate::system_load::SystemLoad;
 use crate::{PageTime, ThreadActivity, Waiter, interrupt};
 
@@ -69,15 +69,6 @@ struct Thread {
     last: Counters,
     /// Number of samples since the counters changed.
     unchanged_samples: u32,
-}
-
-/// Counters of a thread since it was started.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Counters {
-    ran: Duration,
-    waited: Duration,
-    /// Number of times that the thread got a core.
-    runs: u64,
 }
 
 /// The activity of a browser since the previous sample.
@@ -350,98 +341,11 @@ impl Thread {
     }
 }
 
-fn counters(text: &str) -> Option<Counters> {
-    let mut numbers = text.split_whitespace().map(str::parse::<u64>);
-    let mut next = || numbers.next()?.ok();
-    Some(Counters {
-        ran: Duration::from_nanos(next()?),
-        waited: Duration::from_nanos(next()?),
-        runs: next()?,
-    })
-}
-
-/// Returns the state in the contents of a `stat` file, which follows the name in parentheses. The
-/// name may contain parentheses itself.
-fn state_of(stat: &[u8]) -> Option<u8> {
-    let end = stat.iter().rposition(|byte| *byte == b')')?;
-    stat.get(end + 2).copied()
-}
-
-/// Returns the core in the contents of a `stat` file: the field 39, where the state is 3.
-fn core_of(stat: &[u8]) -> Option<usize> {
-    let end = stat.iter().rposition(|byte| *byte == b')')?;
-    let fields = std::str::from_utf8(stat.get(end + 2..)?).ok()?;
-    fields.split(' ').nth(39 - 3)?.trim().parse().ok()
-}
-
-/// Returns the id in the innermost process namespace, from the contents of a `status` file.
-fn inner_id(status: &str) -> Option<i32> {
-    let ids = status
-        .lines()
-        .find_map(|line| line.strip_prefix("NSpid:"))?;
-    ids.split_whitespace().next_back()?.parse().ok()
-}
-
-/// Returns the processor time of all threads of a process, or `None` if it has ended.
-fn process_time(process: i32) -> Option<Duration> {
-    let clock = clock_getcpuclockid(Pid::from_raw(process)).ok()?;
-    clock_gettime(clock).ok().map(Duration::from)
-}
-
-fn group_of(process: i32) -> Option<i32> {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The state, the parent and the group follow the name.
-    let (_, rest) = stat.rsplit_once(')')?;
-    rest.split_whitespace().nth(2)?.parse().ok()
-}
-
-fn is_renderer(process: i32) -> bool {
-    let command = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
-    command
-        .split(|byte| *byte == 0 || *byte == b' ')
-        .any(|word| word == b"--type=renderer")
-}
-
-fn numbered_entries(directory: &Path) -> Vec<i32> {
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    entries
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::{Read as _, Write as _};
 
     use super::*;
-
-    #[test]
-    fn the_counters_of_a_thread_are_nanoseconds() {
-        let expected = Counters {
-            ran: Duration::from_micros(1_500),
-            waited: Duration::from_nanos(2_500),
-            runs: 17,
-        };
-        assert_eq!(counters("1500000 2500 17\n"), Some(expected));
-        for text in ["nonsense", "", "1 2"] {
-            assert_eq!(counters(text), None, "{text}");
-        }
-    }
-
-    #[test]
-    fn the_state_follows_the_name_whatever_that_contains() {
-        assert_eq!(state_of(b"12 (a b) S 1 12"), Some(b'S'));
-        assert_eq!(state_of(b"12 (a) R (b) D 1"), Some(b'D'));
-        assert_eq!(state_of(b"12 (cut o"), None);
-    }
-
-    #[test]
-    fn the_core_is_field_39() {
-        let fields: Vec<String> = (4..=52).map(|field| field.to_string()).collect();
-        let stat = format!("12 (a) b) S {}\n", fields.join(" "));
-        assert_eq!(core_of(stat.as_bytes()), Some(39));
-        assert_eq!(core_of(b"12 (a) S 4 5"), None);
-    }
 
     #[test]
     fn a_thread_that_waits_is_blocked_and_one_that_runs_is_not() {
@@ -463,14 +367,6 @@ mod tests {
         assert!(!Thread::open(own_process, own).unwrap().is_blocked());
         child.kill().unwrap();
         child.wait().unwrap();
-    }
-
-    #[test]
-    fn the_inner_id_is_the_last_one() {
-        let status = "Name:\tx\nNSpid:\t4711\t12\t3\nThreads:\t1\n";
-        assert_eq!(inner_id(status), Some(3));
-        assert_eq!(inner_id("NSpid:\t4711\n"), Some(4711));
-        assert_eq!(inner_id("Name:\tx\n"), None);
     }
 
     #[test]
