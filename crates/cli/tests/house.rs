@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The dependencies between crates, as in the table of ARCHITECTURE.md.
-const DEPENDENCIES: [(&str, &[&str]); 23] = [
+const DEPENDENCIES: [(&str, &[&str]); 24] = [
     ("catalog", &[]),
     ("bundle", &[]),
     ("recording", &["bundle", "model"]),
@@ -18,6 +18,7 @@ const DEPENDENCIES: [(&str, &[&str]); 23] = [
     ("clock", &[]),
     ("isolation", &[]),
     ("memory", &[]),
+    ("perfetto", &[]),
     ("http", &[]),
     ("store", &["http", "seam"]),
     ("model", &["bundle", "catalog"]),
@@ -35,6 +36,7 @@ const DEPENDENCIES: [(&str, &[&str]); 23] = [
             "catalog",
             "clock",
             "isolation",
+            "perfetto",
             "seam",
             "source",
             "trace",
@@ -97,13 +99,14 @@ const DEPENDENCIES: [(&str, &[&str]); 23] = [
 ];
 
 /// The crates without IO, clocks and randomness.
-const PURE: [&str; 10] = [
+const PURE: [&str; 11] = [
     "catalog",
     "bundle",
     "recording",
     "model",
     "vendored",
     "source",
+    "perfetto",
     "trace",
     "engine",
     "report",

@@ -16,10 +16,6 @@ impl Page<'_> {
     pub(super) fn handle_event(&mut self, event: &ProtocolEvent) {
         match event.method.split_once('.') {
             Some(("Network", name)) => self.handle_network(event, name),
-            Some(("Tracing", "dataCollected")) => {
-                let result = self.trace.collect(event);
-                self.check_limit(result);
-            }
             Some(("Tracing", "bufferUsage")) => {
                 let result = self.trace.update_buffer_usage(event);
                 self.check_limit(result);

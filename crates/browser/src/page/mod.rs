@@ -8,6 +8,7 @@ mod events;
 mod failure;
 mod handle;
 mod interception;
+mod json_trace;
 mod later_frames;
 mod link_header;
 mod loading;
@@ -61,7 +62,7 @@ use trace::TraceRecording;
 use web_mcp::WebMcpTools;
 
 /// Maximum time for the trace to arrive after the page was loaded.
-pub(crate) const TRACE_DEADLINE: Duration = Duration::from_secs(45);
+const TRACE_DEADLINE: Duration = Duration::from_secs(45);
 
 /// The page of a visit, to which all its frames and workers belong.
 pub(crate) struct Page<'b> {

@@ -1,15 +1,19 @@
-//! Chromium's trace of the visit, without information about the host.
+//! Chromium's trace of the visit: what it records, and how it arrives.
 
-use std::ops::Range;
+use std::time::Instant;
 
-use plumbline_trace::MAX_SCREENSHOTS;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use plumbline_perfetto::ConversionError;
 use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use tokio::task::spawn_blocking;
+use tokio::time::timeout_at;
 
+use super::json_trace::{JsonTrace, MAX_BYTES};
 use super::later_frames::LaterFrame;
-use super::traced_nodes::TracedNodes;
-use crate::protocol::{LimitExceeded, ProtocolEvent, Reservation};
+use super::{Caller, Page, TRACE_DEADLINE, VisitError};
+use crate::protocol::{CallError, LimitExceeded, ProtocolEvent, Reservation};
 
 /// The categories that Lighthouse 13 records for a navigation, without script sources, which make a
 /// trace much larger and are not used here.
@@ -43,17 +47,6 @@ pub(crate) enum TraceKind {
     Profile,
 }
 
-const BEGIN: &[u8] = br#"{"traceEvents":["#;
-const END: &[u8] = b"]}";
-
-/// Maximum size of a trace. Judging one needs up to five times as much memory as its text, which a
-/// trace of nothing but short tasks does. The largest trace of an ordinary page seen has 8 MB.
-const MAX_BYTES: usize = 40_000_000;
-
-const TOO_LARGE: LimitExceeded = LimitExceeded::Trace {
-    limit_mb: MAX_BYTES / 1_000_000,
-};
-
 /// Maximum usage of Chromium's trace buffer (200 MB). A trace of [`MAX_BYTES`] uses less, because
 /// its text is always longer than its form in the buffer.
 const MAX_BUFFER_USAGE: f64 = 0.2;
@@ -61,7 +54,11 @@ const MAX_BUFFER_USAGE: f64 = 0.2;
 /// Usage of the buffer (25 MB as text) below which a trace should arrive in time.
 const LARGE_BUFFER_USAGE: f64 = 0.05;
 
-/// Returns the parameters of `Tracing.start`.
+/// The number of bytes of the trace that one message brings.
+const BYTES_PER_READ: usize = 4_000_000;
+
+/// Returns the parameters of `Tracing.start`. Chromium's own conversion into JSON takes up to a
+/// second of processor time.
 pub(super) fn start_params(kind: TraceKind) -> Value {
     let other = match kind {
         TraceKind::Visit => SCREENSHOTS,
@@ -69,15 +66,10 @@ pub(super) fn start_params(kind: TraceKind) -> Value {
     };
     json!({
         "categories": format!("{},{other}", CATEGORIES.join(",")),
-        "transferMode": "ReportEvents",
+        "transferMode": "ReturnAsStream",
+        "streamFormat": "proto",
         "bufferUsageReportingInterval": 1000,
     })
-}
-
-#[derive(Deserialize)]
-struct DataCollected<'a> {
-    #[serde(borrow)]
-    value: Vec<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -85,6 +77,8 @@ struct DataCollected<'a> {
 struct TracingComplete {
     #[serde(default)]
     data_loss_occurred: bool,
+    /// The stream with the trace.
+    stream: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -94,57 +88,35 @@ struct BufferUsage {
     value: f64,
 }
 
-/// Collects a trace as it arrives.
-pub(crate) struct TraceRecording {
-    bytes: Vec<u8>,
-    reservation: Reservation,
-    is_complete: bool,
-    nodes: TracedNodes,
-    /// Used fraction of Chromium's buffer when it was last reported.
-    buffer_usage: f64,
-    screenshots: Screenshots,
-    /// Pictures to add if the trace has no screenshots of these frames.
-    later_frames: Vec<LaterFrame>,
+/// A part of a stream.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct StreamPart {
+    data: String,
+    #[serde(default)]
+    base64_encoded: bool,
+    eof: bool,
 }
 
-/// The events with screenshots.
-#[derive(Default)]
-struct Screenshots {
-    count: usize,
-    last_us: f64,
-    /// The place of the last one in the trace.
-    last: Range<usize>,
+/// The trace of a page.
+pub(crate) struct TraceRecording {
+    /// The stream with the trace, if it has ended.
+    stream: Option<String>,
+    /// Used fraction of Chromium's buffer when it was last reported.
+    buffer_usage: f64,
+    /// Pictures to add if the trace has no screenshots of these frames.
+    later_frames: Vec<LaterFrame>,
+    json: JsonTrace,
 }
 
 impl TraceRecording {
     pub(super) fn new(reservation: Reservation) -> Self {
-        // This reserves address space, and no memory until it is written to. Growing would need the
-        // old and the new memory at the same time.
-        let mut bytes = Vec::with_capacity(MAX_BYTES + BEGIN.len() + END.len());
-        bytes.extend_from_slice(BEGIN);
         Self {
-            bytes,
-            reservation,
-            is_complete: false,
-            nodes: TracedNodes::default(),
+            stream: None,
             buffer_usage: 0.0,
-            screenshots: Screenshots::default(),
             later_frames: Vec::new(),
+            json: JsonTrace::new(reservation),
         }
-    }
-
-    pub(crate) fn is_complete(&self) -> bool {
-        self.is_complete
-    }
-
-    /// Returns whether the trace is so large that it may not arrive in time.
-    pub(crate) fn is_large(&self) -> bool {
-        self.has_begun() || self.buffer_usage >= LARGE_BUFFER_USAGE
-    }
-
-    /// Returns whether a part of the trace has arrived.
-    fn has_begun(&self) -> bool {
-        self.bytes.last() != Some(&b'[')
     }
 
     /// Handles a report of Chromium's buffer usage, which shows that a trace will be too large
@@ -157,43 +129,8 @@ impl TraceRecording {
             self.buffer_usage = value;
         }
         if self.buffer_usage > MAX_BUFFER_USAGE {
-            return Err(TOO_LARGE);
+            return Err(JsonTrace::TOO_LARGE);
         }
-        Ok(())
-    }
-
-    /// Adds a part of the trace. An incomplete trace is an error, because the missing events may be
-    /// those that metrics depend on.
-    pub(super) fn collect(&mut self, event: &ProtocolEvent) -> Result<(), LimitExceeded> {
-        let data = serde_json::from_str::<DataCollected<'_>>(event.params.get());
-        let data = data.map_err(|_| LimitExceeded::LostTrace)?;
-        for event in data.value {
-            let text = event.get();
-            if self.bytes.len() + text.len() > MAX_BYTES {
-                return Err(TOO_LARGE);
-            }
-            if describes_host(text) {
-                continue;
-            }
-            self.nodes.add_event(text);
-            self.add(text)?;
-            if let Some(ts_us) = screenshot_us(text) {
-                self.screenshots.count += 1;
-                if ts_us >= self.screenshots.last_us {
-                    self.screenshots.last_us = ts_us;
-                    self.screenshots.last = self.bytes.len() - text.len()..self.bytes.len();
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn add(&mut self, event: &str) -> Result<(), LimitExceeded> {
-        self.reservation.grow(event.len())?;
-        if self.has_begun() {
-            self.bytes.extend_from_slice(b",\n");
-        }
-        self.bytes.extend_from_slice(event.as_bytes());
         Ok(())
     }
 
@@ -205,188 +142,152 @@ impl TraceRecording {
     ) -> Result<(), LimitExceeded> {
         let bytes = frames.iter().map(|frame| frame.encoded.len()).sum();
         self.later_frames = frames;
-        self.reservation.grow(bytes)
+        self.json.reserve(bytes)
     }
 
-    /// Adds the pictures of frames after the last screenshot, in the form of a screenshot.
-    fn add_later_frames(&mut self) -> Result<(), LimitExceeded> {
-        let frames = std::mem::take(&mut self.later_frames);
-        if self.screenshots.count < MAX_SCREENSHOTS {
-            return Ok(());
-        }
-        let last = &self.bytes[self.screenshots.last.clone()];
-        let mut event: Value =
-            serde_json::from_slice(last).map_err(|_| LimitExceeded::LostTrace)?;
-        for frame in frames {
-            if frame.ts_us > self.screenshots.last_us {
-                event["ts"] = json!(frame.ts_us);
-                event["args"]["snapshot"] = json!(frame.encoded);
-                let text = event.to_string();
-                // Without the last one, the trace is known to have no picture of the end.
-                if self.bytes.len() + text.len() > MAX_BYTES {
-                    break;
-                }
-                self.add(&text)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns the ids of the elements that the trace refers to.
-    pub(super) fn traced_nodes(&self) -> Vec<i64> {
-        self.nodes.all()
-    }
-
+    /// Records that the trace can be read. An incomplete trace is an error, because the missing
+    /// events may be those that metrics depend on.
     pub(super) fn complete(&mut self, event: &ProtocolEvent) -> Result<(), LimitExceeded> {
-        self.is_complete = true;
         match event.read() {
             Some(TracingComplete {
                 data_loss_occurred: false,
-            }) => self.add_later_frames(),
+                stream: Some(stream),
+            }) => {
+                self.stream = Some(stream);
+                Ok(())
+            }
             _ => Err(LimitExceeded::LostTrace),
         }
     }
 
+    /// Returns the ids of the elements that the trace refers to.
+    pub(super) fn traced_nodes(&self) -> Vec<i64> {
+        self.json.traced_nodes()
+    }
+
     /// Returns the trace and leaves nothing of it.
     pub(crate) fn take(&mut self) -> Vec<u8> {
-        let mut bytes = std::mem::take(&mut self.bytes);
-        bytes.extend_from_slice(END);
-        bytes
+        self.json.take()
+    }
+
+    /// Returns the error of a trace that did not arrive in time.
+    fn error_if_late(&self) -> VisitError {
+        if self.stream.is_some() || self.buffer_usage >= LARGE_BUFFER_USAGE {
+            CallError::TooLarge(LimitExceeded::SlowTrace).into()
+        } else {
+            VisitError::Fault("the trace did not arrive".to_owned())
+        }
     }
 }
 
-/// Returns the time of an event with a screenshot.
-fn screenshot_us(event: &str) -> Option<f64> {
-    #[derive(Deserialize)]
-    struct Screenshot<'a> {
-        #[serde(borrow)]
-        name: std::borrow::Cow<'a, str>,
-        ts: f64,
+impl Page<'_> {
+    /// Waits for the trace, and reads it.
+    pub(crate) async fn receive_trace(&mut self) -> Result<(), VisitError> {
+        let deadline = Instant::now() + TRACE_DEADLINE;
+        let stream = loop {
+            if let Some(stream) = &self.trace.stream {
+                break stream.clone();
+            }
+            if !self.next_event(deadline).await? {
+                return Err(self.trace.error_if_late());
+            }
+        };
+        let caller = self.caller();
+        let reading = timeout_at(deadline.into(), read_stream(&caller, &stream));
+        let Ok(packets) = self.drive(reading).await else {
+            return Err(self.trace.error_if_late());
+        };
+        let (packets, reservation) = packets?;
+        let empty = JsonTrace::new(caller.reservation());
+        let mut json = std::mem::replace(&mut self.trace.json, empty);
+        let later_frames = std::mem::take(&mut self.trace.later_frames);
+        let converting = spawn_blocking(move || {
+            json.add_packets(&packets)?;
+            drop((packets, reservation));
+            json.add_later_frames(later_frames)?;
+            Ok::<_, LimitExceeded>(json)
+        });
+        match self.drive(converting).await {
+            Ok(Ok(json)) => self.trace.json = json,
+            Ok(Err(limit)) => return Err(CallError::TooLarge(limit).into()),
+            Err(error) => return Err(VisitError::Fault(error.to_string())),
+        }
+        Ok(())
     }
-    // Searching is cheaper than parsing.
-    if !event.contains(r#""Screenshot""#) {
-        return None;
-    }
-    let event = serde_json::from_str::<Screenshot<'_>>(event).ok()?;
-    (event.name == "Screenshot").then_some(event.ts)
 }
 
-/// Returns whether an event describes the host: metadata other than the names of threads and
-/// processes.
-fn describes_host(event: &str) -> bool {
-    #[derive(Deserialize)]
-    struct Metadata<'a> {
-        #[serde(borrow)]
-        name: std::borrow::Cow<'a, str>,
-        #[serde(borrow)]
-        ph: std::borrow::Cow<'a, str>,
+/// Reads a stream of the browser, which it then forgets.
+async fn read_stream(caller: &Caller, stream: &str) -> Result<(Vec<u8>, Reservation), CallError> {
+    let (mut bytes, mut reservation) = (Vec::new(), caller.reservation());
+    loop {
+        let params = json!({"handle": stream, "size": BYTES_PER_READ});
+        let part: StreamPart = caller.call("IO.read", params).await?;
+        let data = if part.base64_encoded {
+            let decoded = STANDARD.decode(part.data);
+            decoded.map_err(|_| CallError::TooLarge(LimitExceeded::LostTrace))?
+        } else {
+            part.data.into_bytes()
+        };
+        reservation.grow(data.len()).map_err(CallError::TooLarge)?;
+        bytes.extend(data);
+        if bytes.len() > MAX_BYTES {
+            return Err(CallError::TooLarge(JsonTrace::TOO_LARGE));
+        }
+        if part.eof {
+            break;
+        }
     }
-    // Most events are not of this phase, and searching is cheaper than parsing.
-    if !event.contains(r#""ph":"M""#) {
-        return false;
+    caller.send("IO.close", json!({"handle": stream}));
+    Ok((bytes, reservation))
+}
+
+impl From<ConversionError> for LimitExceeded {
+    fn from(error: ConversionError) -> Self {
+        match error {
+            ConversionError::TooLarge => JsonTrace::TOO_LARGE,
+            ConversionError::Malformed | ConversionError::Lost => Self::LostTrace,
+        }
     }
-    let page_metadata = [
-        "thread_name",
-        "process_name",
-        "thread_sort_index",
-        "process_sort_index",
-    ];
-    serde_json::from_str::<Metadata<'_>>(event)
-        .is_ok_and(|event| event.ph == "M" && !page_metadata.contains(&event.name.as_ref()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn event(params: Value) -> ProtocolEvent {
-        ProtocolEvent::for_test("Tracing.dataCollected", &params)
+    fn recording() -> TraceRecording {
+        TraceRecording::new(Reservation::within(1000))
     }
 
-    #[test]
-    fn a_trace_is_joined_from_its_parts_without_host_metadata() {
-        let mut trace = TraceRecording::new(Reservation::within(1000));
-        assert!(!trace.has_begun());
-        let first = event(json!({"value": [
-            {"name": "thread_name", "ph": "M", "args": {"name": "CrRendererMain"}},
-            {"name": "num_cpus", "ph": "M", "args": {"number": 2}},
-        ]}));
-        trace.collect(&first).unwrap();
-        let second = json!({"value": [{"name": "RunTask", "ph": "X", "args": {"ph": "M"}}]});
-        trace.collect(&event(second)).unwrap();
-        let complete = event(json!({"dataLossOccurred": false}));
-        assert_eq!(trace.complete(&complete), Ok(()));
-        assert!(trace.is_complete() && trace.has_begun());
-        let text: Value = serde_json::from_slice(&trace.take()).unwrap();
-        let names: Vec<&str> = text["traceEvents"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|event| event["name"].as_str().unwrap())
-            .collect();
-        assert_eq!(names, ["thread_name", "RunTask"]);
+    fn event(params: Value) -> ProtocolEvent {
+        ProtocolEvent::for_test("Tracing.tracingComplete", &params)
     }
 
     #[test]
     fn data_that_chromium_lost_is_an_error() {
-        let mut trace = TraceRecording::new(Reservation::within(1000));
-        let complete = event(json!({"dataLossOccurred": true}));
-        assert_eq!(trace.complete(&complete), Err(LimitExceeded::LostTrace));
+        let complete = event(json!({"dataLossOccurred": true, "stream": "1"}));
+        assert_eq!(
+            recording().complete(&complete),
+            Err(LimitExceeded::LostTrace)
+        );
     }
 
     #[test]
     fn a_buffer_that_is_too_full_is_an_error_before_the_trace_arrives() {
-        let mut trace = TraceRecording::new(Reservation::within(1000));
+        let mut trace = recording();
         let usage = |value: f64| event(json!({"percentFull": value, "value": value}));
         assert_eq!(trace.update_buffer_usage(&usage(0.01)), Ok(()));
-        assert!(!trace.is_large());
+        assert!(matches!(trace.error_if_late(), VisitError::Fault(_)));
         assert_eq!(trace.update_buffer_usage(&usage(0.1)), Ok(()));
-        assert!(trace.is_large());
-        assert_eq!(trace.update_buffer_usage(&usage(0.3)), Err(TOO_LARGE));
-    }
-
-    /// Returns the times of the screenshots in a trace with so many of them, one each millisecond,
-    /// and with pictures of frames before and after the last one.
-    fn screenshots_with_later_frames(count: usize) -> Vec<f64> {
-        let mut trace = TraceRecording::new(Reservation::within(1_000_000));
-        let screenshot = |at: usize| json!({"name": "Screenshot", "ph": "O", "pid": 3, "ts": at * 1000, "args": {"snapshot": "A"}});
-        let screenshots: Vec<Value> = (1..=count).map(screenshot).collect();
-        trace
-            .collect(&event(json!({"value": screenshots})))
-            .unwrap();
-        let frame = |after_us: usize| LaterFrame {
-            ts_us: (count * 1000 + after_us) as f64 - 500.0,
-            encoded: "B".to_owned(),
-        };
-        trace
-            .set_later_frames([0, 1000, 2000].map(frame).into())
-            .unwrap();
-        let complete = event(json!({"dataLossOccurred": false}));
-        trace.complete(&complete).unwrap();
-        let text: Value = serde_json::from_slice(&trace.take()).unwrap();
-        let events = text["traceEvents"].as_array().unwrap();
-        assert!(events.iter().all(|event| event["pid"] == 3));
-        let later = events
-            .iter()
-            .filter(|event| event["args"]["snapshot"] == "B");
-        later.map(|event| event["ts"].as_f64().unwrap()).collect()
+        assert!(matches!(trace.error_if_late(), VisitError::Page(_)));
+        let too_large = Err(JsonTrace::TOO_LARGE);
+        assert_eq!(trace.update_buffer_usage(&usage(0.3)), too_large);
     }
 
     #[test]
-    fn a_trace_with_all_possible_screenshots_gets_pictures_of_later_frames() {
-        assert_eq!(
-            screenshots_with_later_frames(MAX_SCREENSHOTS),
-            [450_500.0, 451_500.0]
-        );
-        assert!(screenshots_with_later_frames(MAX_SCREENSHOTS - 1).is_empty());
-    }
-
-    #[test]
-    fn events_beyond_the_budget_are_not_collected() {
-        let mut trace = TraceRecording::new(Reservation::within(100));
-        let part = event(json!({"value": [{"name": "x".repeat(60)}]}));
-        assert_eq!(trace.collect(&part), Ok(()));
-        assert_eq!(trace.collect(&part), Err(LimitExceeded::Held));
-        assert!(trace.take().len() < 150);
+    fn a_trace_that_has_ended_and_does_not_arrive_is_too_large() {
+        let mut trace = recording();
+        let complete = event(json!({"dataLossOccurred": false, "stream": "1"}));
+        assert_eq!(trace.complete(&complete), Ok(()));
+        assert!(matches!(trace.error_if_late(), VisitError::Page(_)));
     }
 }

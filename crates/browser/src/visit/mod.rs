@@ -18,9 +18,9 @@ use url::Url;
 use crate::cpu_emulation::{CpuEmulation, Throttle};
 use crate::gather::{self, screenshot};
 use crate::launch::Browser;
-use crate::page::{self, NavigateResponse, Page, Purpose, TRACE_DEADLINE, TraceKind, VisitError};
+use crate::page::{self, NavigateResponse, Page, Purpose, TraceKind, VisitError};
 use crate::plan::{Gathering, VisitPlan};
-use crate::protocol::{CallError, LimitExceeded};
+use crate::protocol::CallError;
 use crate::{scheduling, steps};
 pub use profile::{Analysis, ProfiledLoad, profile};
 use wait::LoadDeadline;
@@ -117,8 +117,7 @@ async fn perform(
         }
         result?;
     }
-    // The trace arrives in parallel: the browser process writes it, and the page's process does the
-    // rest.
+    // The browser process writes the trace meanwhile.
     let (screenshot, mut artifacts) = match plan.gathering {
         Gathering::Everything => {
             let (screenshot, mut artifacts) = gather::artifacts(&mut page, &plan.device).await;
@@ -126,11 +125,11 @@ async fn perform(
             artifacts.extend(gather::full_page(&mut page, &plan.device).await);
             (screenshot, artifacts)
         }
-        Gathering::Load => (None, gather::of_load(&mut page).await),
+        Gathering::Load => (None, gather::of_load(&mut page)),
     };
     page.check_size()?;
     let started_at = Instant::now();
-    receive_trace(&mut page).await?;
+    page.receive_trace().await?;
     tracing::debug!(duration = ?started_at.elapsed(), "trace received");
     artifacts.extend(gather::after_trace(&mut page, plan.gathering).await);
     page.check_size()?;
@@ -261,20 +260,6 @@ async fn navigate(page: &mut Page<'_>, url: &Url, deadline: Instant) -> Result<(
         Some("net::ERR_ABORTED") => Err(page::not_html("").into()),
         Some(error) => Err(page::from_net_error(error, status).into()),
     }
-}
-
-async fn receive_trace(page: &mut Page<'_>) -> Result<(), VisitError> {
-    let deadline = Instant::now() + TRACE_DEADLINE;
-    while !page.trace.is_complete() {
-        if !page.next_event(deadline).await? {
-            return Err(if page.trace.is_large() {
-                CallError::TooLarge(LimitExceeded::SlowTrace).into()
-            } else {
-                VisitError::Fault("the trace did not arrive".to_owned())
-            });
-        }
-    }
-    Ok(())
 }
 
 fn warn_about_document(page: &mut Page<'_>, status: u16) {

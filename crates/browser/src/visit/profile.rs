@@ -4,7 +4,7 @@
 use futures_util::future::BoxFuture;
 use plumbline_bundle::{Phase, ProfileRecords};
 
-use super::{OVERHEAD_DEADLINE, VisitEvent, expectation, load, open, parse_url, receive_trace};
+use super::{OVERHEAD_DEADLINE, VisitEvent, expectation, load, open, parse_url};
 use crate::follow_up;
 use crate::gather::original_places;
 use crate::launch::Browser;
@@ -67,7 +67,7 @@ async fn perform(
     for expect in plan.session_expect.iter().chain(&plan.expect) {
         expectation::check(&mut page, expect).await?;
     }
-    receive_trace(&mut page).await?;
+    page.receive_trace().await?;
     let analysis = analyse(page.trace.take());
     let (trace, records) = page.drive(analysis).await.map_err(VisitError::Fault)?;
     *profiled = ProfiledLoad {
