@@ -1,6 +1,5 @@
 //! Decides whether an audit needs another visit, and which of its visits is reported.
 
-use std::collections::HashSet;
 use std::time::Duration;
 
 use plumbline_model::report::{CpuConditions, CpuEmulationMethod, Report};
@@ -11,6 +10,8 @@ use plumbline_seam::VisitReason;
 pub const MAX_VISITS: usize = 3;
 /// Uncertainty of a score, in points, up to which one visit is enough.
 const MAX_DOUBT: f64 = 0.6;
+/// The difference in points up to which two scores confirm each other.
+const MAX_DIFFERENCE: u8 = 1;
 /// Time after which no further visit is made to confirm a score.
 const MAX_CONFIRMATION_TIME: Duration = Duration::from_secs(15);
 
@@ -142,10 +143,12 @@ fn reportable(visits: &[Visit]) -> Vec<(usize, Visit)> {
     all.filter(|(_, visit)| visit.is_reportable()).collect()
 }
 
-/// Whether two visits have the same score.
+/// Whether two visits have scores that differ by [`MAX_DIFFERENCE`] at most.
 fn is_confirmed(visits: &[(usize, Visit)]) -> bool {
-    let mut scores = HashSet::new();
-    !visits.iter().all(|(_, visit)| scores.insert(visit.score))
+    let mut scores: Vec<u8> = visits.iter().filter_map(|(_, visit)| visit.score).collect();
+    scores.sort_unstable();
+    let mut pairs = scores.windows(2);
+    pairs.any(|pair| pair[1] - pair[0] <= MAX_DIFFERENCE)
 }
 
 fn disturbance(cpu: &CpuConditions) -> f64 {
@@ -272,15 +275,17 @@ mod tests {
     }
 
     #[test]
-    fn two_visits_with_one_score_confirm_each_other_and_the_more_certain_is_reported() {
+    fn two_visits_within_a_point_confirm_each_other_and_the_more_certain_is_reported() {
         needs_another(&[doubtful(80)]);
-        needs_another(&[doubtful(80), doubtful(81)]);
+        needs_another(&[doubtful(80), doubtful(82)]);
+        needs_another(&[doubtful(82), doubtful(80)]);
         let more_certain = |score| Visit {
             doubt: 1.0,
             ..doubtful(score)
         };
         ends_with(&[doubtful(80), more_certain(80)], 1);
         ends_with(&[more_certain(80), doubtful(80)], 0);
+        ends_with(&[doubtful(81), more_certain(80)], 1);
     }
 
     #[test]

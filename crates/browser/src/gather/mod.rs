@@ -113,11 +113,11 @@ pub(crate) async fn artifacts(
     (screenshot, gatherer.into_artifacts(page))
 }
 
-/// Gathers the artifacts that depend on how the page loaded and do not need the trace.
-pub(crate) async fn of_load(page: &mut Page<'_>) -> BTreeMap<String, Artifact> {
+/// Gathers the artifacts that depend on how the page loaded and do not need the trace. The page is
+/// not laid out in CSS pixels, which only the accessibility of text needs.
+pub(crate) fn of_load(page: &mut Page<'_>) -> BTreeMap<String, Artifact> {
     let recorded = page.stop_recording();
     page.disable_cpu_throttling();
-    page.lay_out_in_css_pixels().await;
     let mut gatherer = Gatherer::within(&page.caller(), Instant::now() + GATHER_TIMEOUT);
     gatherer.insert("console", to_artifact(&recorded.console));
     gatherer.insert("issues", to_artifact(&recorded.issues));

@@ -121,7 +121,7 @@ impl Page {
 #[derive(Debug, Clone, Copy)]
 enum Visits {
     Fixed(usize),
-    /// Visits are made until two have the same score, at most three.
+    /// Visits are made until two have scores within a point, at most three.
     UntilConfirmed,
 }
 
@@ -130,8 +130,9 @@ impl Visits {
         match self {
             Self::Fixed(count) => visits.len() >= count,
             Self::UntilConfirmed => {
-                let is_same = |two: &[Report]| two[0].scores == two[1].scores;
-                visits.len() >= 3 || visits.windows(2).any(is_same)
+                let score = |visit: &Report| visit.scores.performance.unwrap_or_default();
+                let is_close = |two: &[Report]| score(&two[0]).abs_diff(score(&two[1])) <= 1;
+                visits.len() >= 3 || visits.windows(2).any(is_close)
             }
         }
     }
