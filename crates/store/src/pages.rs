@@ -150,6 +150,7 @@ pub struct RecentAudit {
     pub summary: Option<String>,
     /// The reason why nothing was measured.
     pub error: Option<AuditError>,
+    pub labels: Vec<String>,
 }
 
 /// Returns the digest of a session's secret. The secret is random and long, so a fast digest is

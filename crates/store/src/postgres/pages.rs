@@ -337,7 +337,7 @@ impl PageStore for PostgresStore {
         const COLUMNS: &str =
             "SELECT audits.tracking_id, audits.audit_id, audits.state = 'completed', audits.url,
                     coalesce(audits.finished_at, audits.accepted_at), audits.summary,
-                    audits.error_code, audits.error_message
+                    audits.error_code, audits.error_message, audits.labels
              FROM audits
              WHERE audits.account_id = $1";
         const ORDER: &str = "ORDER BY audits.accepted_at DESC, audits.number DESC LIMIT $2";
@@ -397,5 +397,6 @@ fn recent(row: &Row) -> Result<RecentAudit, StoreError> {
         at: Timestamp(row.try_get(4)?),
         summary: row.try_get(5)?,
         error: audits::error(row, 6)?,
+        labels: audits::labels(row, 8)?,
     })
 }

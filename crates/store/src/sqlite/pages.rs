@@ -344,7 +344,7 @@ fn recent(
     const COLUMNS: &str =
         "SELECT audits.tracking_id, audits.audit_id, audits.state = 'completed', audits.url,
                 coalesce(audits.finished_at, audits.accepted_at), audits.summary,
-                audits.error_code, audits.error_message
+                audits.error_code, audits.error_message, audits.labels
          FROM audits
          WHERE audits.account_id = ?";
     const ORDER: &str = "ORDER BY audits.accepted_at DESC, audits.number DESC LIMIT ?";
@@ -358,6 +358,7 @@ fn recent(
             at: Timestamp(row.get(4)?),
             summary: row.get(5)?,
             error: audits::error(row, 6, 7)?,
+            labels: audits::labels(row, 8)?,
         })
     };
     let rows = match url {

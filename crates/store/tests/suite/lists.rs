@@ -108,7 +108,7 @@ pub async fn an_audit_is_found_by_its_account_only(backend: &dyn Backend) {
 }
 
 pub async fn labels_are_stored_and_found(backend: &dyn Backend) {
-    let store = backend.open().await;
+    let (store, pages) = backend.open_pages().await;
     let mine = account(&*store, 9).await;
     let labelled = |name: &str, labels: &[&str]| NewAudit {
         options: AuditOptions {
@@ -153,6 +153,13 @@ pub async fn labels_are_stored_and_found(backend: &dyn Backend) {
         ..label("red")
     };
     assert_eq!(find(&mine, with_url).await, ("a".to_owned(), false));
+    let recent = pages.recent(&mine.id, None, 10).await.unwrap();
+    let labels = |name: &str| {
+        let mut audits = recent.iter().filter(|audit| audit.tracking_id == name);
+        audits.next().unwrap().labels.as_slice()
+    };
+    assert_eq!(labels("a"), ["red", "blue \"quoted\""]);
+    assert_eq!(labels("c"), [""; 0]);
     let entry = store.audit(&mine.id, "a").await.unwrap().unwrap();
     assert_eq!(entry.labels, ["red", "blue \"quoted\""]);
     let status = store.status(&mine.id, "c").await.unwrap().unwrap();

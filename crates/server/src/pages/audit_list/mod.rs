@@ -8,7 +8,9 @@ use plumbline_catalog::Catalog;
 use plumbline_model::report::{Scores, redirected_to};
 use plumbline_model::summary::ReportSummary;
 use plumbline_report::html::figures::{Grade, date, short_name};
-use plumbline_store::{AuditEntry, AuditError, AuditFilter, AuditState, ListCursor, RecentAudit};
+use plumbline_store::{
+    AuditEntry, AuditError, AuditFilter, AuditState, ListCursor, Order, RecentAudit,
+};
 
 use super::parts as page_parts;
 use crate::{errors::Failure, state::SharedState};
@@ -25,6 +27,7 @@ pub(super) struct PastAudit {
     pub(super) summary: Option<ReportSummary>,
     /// The reason why nothing was measured.
     pub(super) error: Option<AuditError>,
+    pub(super) labels: Vec<String>,
 }
 
 impl PastAudit {
@@ -45,6 +48,7 @@ impl From<RecentAudit> for PastAudit {
             at_ms: audit.at.0,
             summary: audit.summary.and_then(read_summary),
             error: audit.error,
+            labels: audit.labels,
         }
     }
 }
@@ -114,7 +118,7 @@ fn audit_row(past: &PastAudit) -> AuditRow {
         redirected_to: summary
             .and_then(|summary| redirected_to(&past.url, summary.final_url.as_deref()?))
             .map(str::to_owned),
-        labels: Vec::new(),
+        labels: past.labels.clone(),
         kind: kind(
             summary.is_some_and(|summary| summary.comparison.is_some()),
             past.is_replay(),
@@ -176,6 +180,22 @@ pub(super) async fn listed(
     Ok((rows.collect(), page.next))
 }
 
+/// Names the device, the network and the location of an order. Where the audit runs is known only
+/// afterwards.
+pub(super) fn requested_conditions(order: &Order, catalog: &Catalog) -> [String; 3] {
+    let device = catalog.device(&order.device);
+    let network = catalog.network(&order.network);
+    let location = catalog.location(&order.location);
+    let location = location.map_or(&order.location, |location| &location.name);
+    [
+        device.map_or(&order.device, |device| &device.name).clone(),
+        network
+            .map_or(&order.network, |network| &network.name)
+            .clone(),
+        format!("{location} requested"),
+    ]
+}
+
 /// Returns the row of an audit in a list of the API. Without a summary, the conditions are those
 /// that were requested.
 pub(super) fn listed_row(
@@ -184,17 +204,6 @@ pub(super) fn listed_row(
     catalog: &Catalog,
 ) -> AuditRow {
     let order = &audit.order;
-    let names = [
-        catalog
-            .device(&order.device)
-            .map_or(&order.device, |device| &device.name),
-        catalog
-            .network(&order.network)
-            .map_or(&order.network, |network| &network.name),
-        catalog
-            .location(&order.location)
-            .map_or(&order.location, |location| &location.name),
-    ];
     let scores: Option<Scores> = audit.lab_data.as_deref().and_then(|text| {
         serde_json::from_str(text)
             .inspect_err(|error| tracing::error!(%error, "unreadable figures of an audit"))
@@ -211,7 +220,11 @@ pub(super) fn listed_row(
         url: order.url.clone(),
         when: date(audit.finished_at.unwrap_or(audit.accepted_at).0),
         conditions: summary.map_or_else(
-            || names.map(|name| short_name(name)).join(" · "),
+            || {
+                requested_conditions(order, catalog)
+                    .map(|name| short_name(&name).to_owned())
+                    .join(" · ")
+            },
             measured_conditions,
         ),
         scores: scores.as_ref().map(score_cells),
@@ -234,5 +247,28 @@ fn unmeasured_text(error: Option<&AuditError>) -> String {
         Some(error) if error.code == FailureCode::Cancelled.as_str() => "cancelled".to_owned(),
         Some(error) => format!("not measured ({})", error.code),
         None => "not measured".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plumbline_catalog::BUILT_IN;
+    use plumbline_store::VisitOptions;
+
+    use super::*;
+
+    #[test]
+    fn the_location_of_an_order_is_only_requested() {
+        let catalog = Catalog::load(BUILT_IN).unwrap();
+        let order = Order {
+            url: "https://example.com/".to_owned(),
+            device: "desktop".to_owned(),
+            network: "mobileSlow4g".to_owned(),
+            location: "us-tx".to_owned(),
+            options: VisitOptions::default(),
+        };
+        let expected = ["Desktop", "Slow 4G", "Dallas, Texas, USA requested"];
+        let names = requested_conditions(&order, &catalog);
+        assert_eq!(names.each_ref().map(|name| short_name(name)), expected);
     }
 }

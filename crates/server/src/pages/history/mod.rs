@@ -1,5 +1,6 @@
 //! The history page of a URL: trends of audits and of field data.
 
+mod comparable;
 mod field;
 mod trend;
 
@@ -20,6 +21,7 @@ use plumbline_report::html::summary::{
     METRICS, limit_text, metric, score_interval_text, value_text,
 };
 
+use self::comparable::{ComparisonOption, comparable};
 use self::field::{DeviceFieldHistory, FieldSeries, field_series};
 use self::trend::{Point, Scale};
 use super::audit_list::{AuditRow, PastAudit, audit_rows};
@@ -143,12 +145,6 @@ struct HistoryPage<'a> {
     sharing: Option<Sharing>,
 }
 
-/// An audit that can be selected for comparison.
-struct ComparisonOption {
-    audit_id: String,
-    label: String,
-}
-
 /// The trends of all audits with the same conditions.
 struct Series {
     conditions: String,
@@ -244,7 +240,10 @@ impl<'a> HistoryPage<'a> {
         let (mut comparable, preselected) = comparable(&past);
         if sharing.is_none() {
             comparable.clear();
-            past.iter_mut().for_each(|audit| audit.href = None);
+            for audit in &mut past {
+                audit.href = None;
+                audit.labels.clear();
+            }
         }
         Self {
             url,
@@ -273,31 +272,6 @@ impl Page for HistoryPage<'_> {
     fn description(&self) -> String {
         format!("Audits of {} over time.", self.url)
     }
-}
-
-/// Returns the measured audits and the indexes of the two that are preselected, before and after:
-/// the newest two with the same conditions.
-fn comparable(past: &[AuditRow]) -> (Vec<ComparisonOption>, [usize; 2]) {
-    let measured: Vec<(&AuditRow, ComparisonOption)> = past
-        .iter()
-        .filter_map(|audit| {
-            let (scores, audit_id) = (audit.scores.as_ref()?, audit.audit_id.clone()?);
-            let performance = scores.first().map_or("–", |(_, score)| score);
-            let label = format!("{} · {} · {performance}", audit.when, audit.conditions);
-            Some((audit, ComparisonOption { audit_id, label }))
-        })
-        .collect();
-    let conditions: Vec<&str> = measured
-        .iter()
-        .map(|(a, _)| a.conditions.as_str())
-        .collect();
-    let pair = (0..conditions.len()).find_map(|after| {
-        let mut earlier = conditions[after + 1..].iter();
-        let offset = earlier.position(|other| *other == conditions[after])?;
-        Some([after + 1 + offset, after])
-    });
-    let choices = measured.into_iter().map(|(_, choice)| choice);
-    (choices.collect(), pair.unwrap_or([1, 0]))
 }
 
 fn trends(runs: &[Run<'_>]) -> Vec<Trend> {
@@ -422,6 +396,7 @@ mod tests {
             at_ms: 0,
             summary: Some((&report(EVIL)).into()),
             error: None,
+            labels: vec![EVIL.to_owned()],
         };
         let period = Period {
             first_date: EVIL.to_owned(),
@@ -441,29 +416,32 @@ mod tests {
         assert_text_only(&HistoryPage::new(EVIL, &twice, &[field], None));
     }
 
-    #[test]
-    fn the_newest_two_audits_with_the_same_conditions_are_preselected() {
-        let row = |id: &str, conditions: &str| AuditRow {
-            href: None,
-            audit_id: Some(id.to_owned()),
-            url: String::new(),
-            when: String::new(),
-            conditions: conditions.to_owned(),
-            scores: Some(Vec::new()),
-            state: String::new(),
-            redirected_to: None,
-            labels: Vec::new(),
-            kind: None,
-        };
-        for (conditions, expected) in [
-            (&["a", "b", "a", "b"][..], [2, 0]),
-            (&["c", "a", "b", "a"][..], [3, 1]),
-            (&["a", "b"][..], [1, 0]),
-            (&["a"][..], [1, 0]),
-        ] {
-            let rows: Vec<_> = conditions.iter().map(|text| row("x", text)).collect();
-            assert_eq!(comparable(&rows).1, expected, "{conditions:?}");
+    fn sharing() -> Sharing {
+        Sharing {
+            action: "/history/share",
+            fields: Vec::new(),
+            share: None,
         }
+    }
+
+    #[test]
+    fn labels_are_shown_to_the_owner_only() {
+        let labelled = |label: &str| PastAudit {
+            tracking_id: "trk_1".to_owned(),
+            audit_id: Some("aud_1".to_owned()),
+            url: "https://example.com/".to_owned(),
+            at_ms: 0,
+            summary: Some((&report("https://example.com/")).into()),
+            error: None,
+            labels: vec![label.to_owned()],
+        };
+        let past = ["release-2", "release-1"].map(labelled);
+        let url = "https://example.com/";
+        let own = HistoryPage::new(url, &past, &[], Some(sharing()));
+        let own = own.render().unwrap();
+        assert_eq!(own.matches("release-1").count(), 3, "two options and a row");
+        let shared = HistoryPage::new(url, &past, &[], None).render().unwrap();
+        assert!(!shared.contains("release-"));
     }
 
     #[test]

@@ -17,6 +17,7 @@ use futures_util::{StreamExt, stream};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use super::audit_list::requested_conditions;
 use super::form::Form;
 use super::frame::Page;
 use super::parts as page_parts;
@@ -31,7 +32,7 @@ use crate::{
 #[template(path = "progress/progress.html")]
 struct ProgressPage<'a> {
     url: &'a str,
-    conditions: [&'a str; 3],
+    conditions: [String; 3],
     /// The path of this page.
     path: &'a str,
     steps: Vec<Step>,
@@ -57,7 +58,7 @@ const STEPS: [(&str, &str); 5] = [
 ];
 
 impl<'a> ProgressPage<'a> {
-    fn new(url: &'a str, conditions: [&'a str; 3], progress: &Progress, path: &'a str) -> Self {
+    fn new(url: &'a str, conditions: [String; 3], progress: &Progress, path: &'a str) -> Self {
         let phase = progress.phase;
         let now = STEPS
             .iter()
@@ -117,18 +118,7 @@ pub(crate) async fn page(
     };
     let audit = service.app.store.audit(&visitor.account_id, &id).await?;
     let order = audit.ok_or(Failure::NotFound)?.order;
-    let catalog = &service.app.catalog;
-    let conditions = [
-        catalog
-            .device(&order.device)
-            .map_or(&*order.device, |d| &d.name),
-        catalog
-            .network(&order.network)
-            .map_or(&*order.network, |n| &n.name),
-        catalog
-            .location(&order.location)
-            .map_or(&*order.location, |l| &l.name),
-    ];
+    let conditions = requested_conditions(&order, &service.app.catalog);
     let path = format!("/audits/{id}");
     let page = ProgressPage::new(&status.url, conditions, &progress, &path);
     let page = visitor.page_frame().render(&page);
@@ -235,7 +225,8 @@ mod tests {
             elapsed_seconds: 0,
             remaining_seconds: None,
         };
-        let page = ProgressPage::new(EVIL, [EVIL; 3], &progress, "/audits/trk_1");
+        let conditions = [EVIL; 3].map(str::to_owned);
+        let page = ProgressPage::new(EVIL, conditions, &progress, "/audits/trk_1");
         assert_text_only(&page);
     }
 }

@@ -468,6 +468,7 @@ mod tests {
             at_ms: 0,
             summary: Some((&report(EVIL)).into()),
             error: None,
+            labels: vec![EVIL.to_owned()],
         };
         assert_text_only(&StartPage {
             catalog: Arc::new(Catalog::load(BUILT_IN).unwrap()),
