@@ -7,7 +7,9 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plumbline_browser::{LaunchOptions, Launcher, NetworkPath, Pool, VisitError, VisitPlan, visit};
+use plumbline_browser::{
+    CorePace, LaunchOptions, Launcher, NetworkPath, Pool, Throttle, VisitError, VisitPlan, visit,
+};
 use plumbline_catalog::{BUILT_IN, Catalog};
 use plumbline_engine::metrics;
 use plumbline_link::{Guard, LineProfile, Link, LinkConfig};
@@ -18,11 +20,25 @@ use serde_json::json;
 async fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
     let (Some(url), Some(network)) = (args.next(), args.next()) else {
-        return Err("usage: visit_once URL NETWORK|direct [DEVICE]".into());
+        return Err("usage: visit_once URL NETWORK|direct [DEVICE [RATE]]".into());
     };
     let device = args.next().unwrap_or_else(|| "mobile".to_owned());
+    let rate: Option<f64> = args.next().map(|rate| rate.parse()).transpose()?;
+    let nominal = CorePace::default();
+    let throttle = match (rate, network.as_str()) {
+        (None, _) => Throttle::NONE,
+        (Some(rate), "direct") => Throttle::ByChromium { rate, nominal },
+        (Some(rate), _) => Throttle::ByClock { rate, nominal },
+    };
     let catalog = Catalog::load(BUILT_IN)?;
     let device = catalog.device(&device).ok_or("unknown device")?.clone();
+    let launcher = Launcher::find(LaunchOptions {
+        only_through_proxy: network != "direct",
+        page_clock: matches!(throttle, Throttle::ByClock { .. }),
+        ..LaunchOptions::default()
+    })?;
+    let mut browser = Pool::start(launcher, 1).take().await?;
+    browser.wait_for_turn(throttle).await;
     let link = match network.as_str() {
         "direct" => None,
         id => {
@@ -34,21 +50,20 @@ async fn main() -> Result<(), Box<dyn Error>> {
                 loss_pct: network.loss_pct,
             };
             let guard = Arc::new(Guard::new(vec!["127.0.0.0/8".parse()?]));
-            Some(Link::open(LinkConfig::new(profile, guard))?)
+            Some(Link::open(LinkConfig {
+                clock: rate.is_some().then(|| Arc::clone(browser.clock())),
+                ..LinkConfig::new(profile, guard)
+            })?)
         }
     };
-    let launcher = Launcher::find(LaunchOptions {
-        only_through_proxy: link.is_some(),
-        ..LaunchOptions::default()
-    })?;
     let plan = VisitPlan {
         network: link.as_ref().map_or(NetworkPath::Direct, |link| {
             NetworkPath::Proxy(link.address())
         }),
         deadline: Duration::from_secs(240),
+        throttle,
         ..VisitPlan::new(&url, device)
     };
-    let browser = Pool::start(launcher, 1).take().await?;
     let bundle = match visit(browser, &plan, &|_| {}).await {
         Ok(bundle) => bundle,
         Err(VisitError::Page(failure)) => return Err(failure.into()),
