@@ -62,7 +62,7 @@ pub use resources::{
     ImagePaint, OriginLatency, Preconnect, Redirect, RemoteFont, Resource, Resources,
     origin_latencies,
 };
-pub use screenshots::{MAX_SCREENSHOTS, TracedScreenshot};
+pub use screenshots::{MAX_SCREENSHOT_PX, MAX_SCREENSHOTS, TracedScreenshot};
 pub use shifts::{LayoutShift, MovedNode, Shifts};
 pub use task_dependencies::{Dependency, TaskDependencies};
 pub use tasks::{Task, Tasks};

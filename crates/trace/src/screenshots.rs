@@ -46,6 +46,9 @@ impl TracedScreenshot {
 /// frames.
 pub const MAX_SCREENSHOTS: usize = 450;
 
+/// The largest width and height of a screenshot in a trace.
+pub const MAX_SCREENSHOT_PX: u32 = 500;
+
 /// The times of the screenshots and of the frames that the page drew.
 #[derive(Debug, Default)]
 pub(crate) struct FrameTimes {

@@ -3,6 +3,7 @@
 mod brands;
 
 use plumbline_catalog::{ClientHints, Device, Mode, Size};
+use plumbline_trace::MAX_SCREENSHOT_PX;
 use serde_json::{Value, json};
 
 use crate::BrowserVersion;
@@ -80,8 +81,8 @@ impl EmulatedConditions<'_> {
 
     /// Sets the same screen with a scale of 1, as in a browser that emulates only the page's
     /// viewport: lines of text are then a whole number of CSS pixels high, not of device pixels.
-    /// The second call sets the viewport again. Returns `None` if both screens are the same.
-    pub(crate) fn coarse_screen(&self, screen_id: &str) -> Option<[ProtocolCall; 2]> {
+    /// Returns `None` if both screens are the same.
+    pub(crate) fn coarse_screen(&self, screen_id: &str) -> Option<ProtocolCall> {
         let Size { width, height } = self.device.screen;
         let screen = json!({
             "screenId": screen_id,
@@ -89,11 +90,35 @@ impl EmulatedConditions<'_> {
             "height": height,
             "devicePixelRatio": 1,
         });
-        let coarse = ("Emulation.updateScreen", screen);
-        (self.device.scale != 1.0).then(|| [coarse, self.viewport()])
+        (self.device.scale != 1.0).then_some(("Emulation.updateScreen", screen))
     }
 
-    fn viewport(&self) -> ProtocolCall {
+    /// Returns the calls after which the page is drawn as large as a screenshot of the trace, or
+    /// `None` if its viewport is not larger. Without a graphics card, drawing all pixels of a
+    /// device and reducing them for each screenshot takes up to half of the processor time of a
+    /// visit. Layout, media queries and the images that the page chooses remain those of the
+    /// device.
+    ///
+    /// The first call sets the size of the window's content and the second the scale of the page in
+    /// it. A screenshot has the pixels of the screen.
+    pub(crate) fn small_drawing(&self, screen_scale: f64) -> Option<[ProtocolCall; 2]> {
+        let Size { width, height } = self.device.viewport;
+        let in_screenshot = f64::from(MAX_SCREENSHOT_PX) / f64::from(width.max(height));
+        if in_screenshot >= 1.0 {
+            return None;
+        }
+        let scale = in_screenshot / screen_scale;
+        // Rounded down, so that there is no line without the page at the edge.
+        let [width, height] = [width, height].map(|px| (f64::from(px) * scale).floor());
+        let window = json!({"width": width, "height": height});
+        let (method, mut page) = self.viewport();
+        page["scale"] = json!(scale);
+        page["dontSetVisibleSize"] = json!(true);
+        Some([("Emulation.setVisibleSize", window), (method, page)])
+    }
+
+    /// Returns the call that sets the viewport of the device.
+    pub(crate) fn viewport(&self) -> ProtocolCall {
         let Device {
             viewport, screen, ..
         } = self.device;

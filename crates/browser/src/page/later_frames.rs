@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use plumbline_clock::PageTime;
+use plumbline_trace::MAX_SCREENSHOT_PX;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -17,8 +18,7 @@ const MIN_INTERVAL_US: f64 = 100_000.0;
 /// The most pictures that are kept. When there are more, every second one is dropped, and the
 /// interval is doubled.
 const MAX_FRAMES: usize = 100;
-/// Maximum width and height of a picture and its JPEG quality: those of screenshots in a trace.
-const MAX_SIZE_PX: u32 = 500;
+/// The JPEG quality of a picture: that of screenshots in a trace.
 const QUALITY: u32 = 80;
 
 /// Returns the parameters of `Page.startScreencast`.
@@ -26,8 +26,8 @@ pub(super) fn start_params() -> Value {
     json!({
         "format": "jpeg",
         "quality": QUALITY,
-        "maxWidth": MAX_SIZE_PX,
-        "maxHeight": MAX_SIZE_PX,
+        "maxWidth": MAX_SCREENSHOT_PX,
+        "maxHeight": MAX_SCREENSHOT_PX,
     })
 }
 

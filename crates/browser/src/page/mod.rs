@@ -97,8 +97,10 @@ pub(crate) struct Page<'b> {
     is_recording: bool,
     /// The navigation away or back, if it has begun. Events then belong to other documents.
     round_trip: Option<RoundTrip>,
-    /// The calls that make the browser lay the page out in CSS pixels, if it does not yet.
-    coarse_screen: Option<[ProtocolCall; 2]>,
+    /// The call that sets the viewport, and draws the page at its own size.
+    viewport: ProtocolCall,
+    /// The call that makes the browser lay the page out in CSS pixels, if it does not yet.
+    coarse_screen: Option<ProtocolCall>,
     /// Memory of what is recorded besides log and trace.
     reservation: Reservation,
 }
@@ -297,35 +299,38 @@ impl Page<'_> {
         self.caller().send(method, json!({"rate": 1}));
     }
 
-    /// Lays the page out as for Lighthouse, where only the viewport has the device's pixels:
-    /// otherwise text that is half a pixel lower on each line overlaps other links. While the page
-    /// loads the whole screen has them, because only then frames in other processes get them. Call
-    /// this when the page has been measured.
+    /// Draws the page at its own size, and lays it out as for Lighthouse, where only the viewport
+    /// has the device's pixels: otherwise text that is half a pixel lower on each line overlaps
+    /// other links. While the page loads the whole screen has them, because only then frames in
+    /// other processes get them. Call this when the page has been measured.
     pub(crate) async fn lay_out_in_css_pixels(&mut self) {
-        let Some([screen, viewport]) = self.coarse_screen.take() else {
-            return;
+        let laying_out = match self.coarse_screen.take() {
+            Some(screen) => self.lay_out_for(screen).await,
+            None => self.set_viewport().await,
         };
-        if let Err(error) = self.lay_out_for(screen, viewport).await {
+        if let Err(error) = laying_out {
             tracing::debug!(%error, "failed to lay the page out in CSS pixels");
         }
     }
 
     /// Changes the screen and keeps the width of the page. Chromium multiplies the width of pages
     /// without a viewport element, 980 CSS pixels on phones, by the change of scale (156), unless
-    /// the viewport is set anew, which other pages would see as a resize.
-    async fn lay_out_for(
-        &mut self,
-        screen: ProtocolCall,
-        viewport: ProtocolCall,
-    ) -> Result<(), CallError> {
+    /// there was no viewport before it is set, which other pages would see as a resize.
+    async fn lay_out_for(&mut self, (method, screen): ProtocolCall) -> Result<(), CallError> {
         let width = self.layout_width().await?;
-        self.call::<Value>(screen.0, screen.1).await?;
+        self.call::<Value>(method, screen).await?;
+        self.set_viewport().await?;
         if self.layout_width().await? != width {
             let method = "Emulation.clearDeviceMetricsOverride";
             self.call::<Value>(method, json!({})).await?;
-            self.call::<Value>(viewport.0, viewport.1).await?;
+            self.set_viewport().await?;
         }
         Ok(())
+    }
+
+    async fn set_viewport(&mut self) -> Result<(), CallError> {
+        let (method, metrics) = self.viewport.clone();
+        self.call::<Value>(method, metrics).await.map(|_| ())
     }
 
     async fn layout_width(&mut self) -> Result<i64, CallError> {

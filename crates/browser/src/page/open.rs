@@ -180,13 +180,19 @@ impl<'b> Page<'b> {
             frame_sessions: HashMap::new(),
             is_recording: purpose != Purpose::Steps,
             round_trip: None,
+            viewport: conditions.viewport(),
             coarse_screen: None,
         };
-        page.set_screen(&conditions).await;
+        let screen_scale = page.set_screen(&conditions).await;
         let mut calls = conditions.for_page();
         calls.extend(scripts);
         calls.extend(blocking);
         page.set_up(purpose, calls).await?;
+        if purpose != Purpose::Steps
+            && let Some(calls) = conditions.small_drawing(screen_scale)
+        {
+            page.reduce_drawing(calls).await?;
+        }
         if let Some(saved) = saved.filter(|_| is_new_tab) {
             page.restore_cookies(&saved.cookies).await?;
         }
@@ -199,9 +205,9 @@ impl<'b> Page<'b> {
         Ok(page)
     }
 
-    /// Sets the browser's screen to that of the device. Older browsers cannot do this, which only
-    /// frames in other processes can notice.
-    async fn set_screen(&mut self, conditions: &EmulatedConditions<'_>) {
+    /// Sets the browser's screen to that of the device, and returns the scale of the screen. Older
+    /// browsers cannot do this, which only frames in other processes can notice.
+    async fn set_screen(&mut self, conditions: &EmulatedConditions<'_>) -> f64 {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Screens {
@@ -216,10 +222,29 @@ impl<'b> Page<'b> {
         if let Some(screen) = screens.first() {
             let (method, params) = conditions.screen_of_browser(&screen.id);
             match self.call::<Value>(method, params).await {
-                Ok(_) => self.coarse_screen = conditions.coarse_screen(&screen.id),
+                Ok(_) => {
+                    self.coarse_screen = conditions.coarse_screen(&screen.id);
+                    return conditions.device.scale;
+                }
                 Err(error) => tracing::debug!(%error, "failed to set the browser's screen"),
             }
         }
+        1.0
+    }
+
+    /// Draws the page at a smaller scale. Chromium may lose the first of these calls, which is
+    /// deprecated; the page is drawn at its own size then.
+    async fn reduce_drawing(&mut self, calls: [ProtocolCall; 2]) -> Result<(), VisitError> {
+        for (method, params) in calls {
+            match self.call::<Value>(method, params).await {
+                Err(CallError::Refused { reason, .. }) => {
+                    tracing::debug!(reason, "the page is drawn at its own size");
+                    return Ok(());
+                }
+                result => result?,
+            };
+        }
+        Ok(())
     }
 
     async fn set_up(

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use plumbline_browser::VisitPlan;
+use plumbline_trace::Trace;
 use serde_json::{Value, json};
+use zune_jpeg::JpegDecoder;
+use zune_jpeg::zune_core::bytestream::ZCursor;
 
 use crate::site::Site;
 use crate::{TestBed, device, plan};
@@ -167,4 +170,50 @@ async fn own_brands() -> Vec<Value> {
         .as_array()
         .unwrap()
         .clone()
+}
+
+/// A page is drawn as large as the screenshots, of which it must not notice anything.
+#[tokio::test]
+async fn screenshots_contain_the_whole_viewport_and_the_page_is_not_resized() {
+    for (id, viewport) in [("mobile", [412, 823]), ("desktop", [1350, 940])] {
+        let (bed, site) = (TestBed::new(), Site::start().await);
+        let plan = VisitPlan {
+            device: device(id),
+            ..plan(site.url("coloured-corners.html"))
+        };
+        let bundle = bed.measure(&plan).await;
+        let report = site.reports()["page"].clone();
+        assert_eq!(report["size"], json!([viewport[0], viewport[1], 1]), "{id}");
+        let seen = ["root", "inside true", "outside false"];
+        assert_eq!(report["seen"], json!(seen), "{id}");
+
+        let trace = Trace::read(&bundle.trace).unwrap();
+        let screenshot = trace.screenshots.last().unwrap().jpeg().unwrap();
+        let mut decoder = JpegDecoder::new(ZCursor::new(&screenshot));
+        let pixels = decoder.decode().unwrap();
+        let (width, height) = decoder.dimensions().unwrap();
+        assert!(
+            (480..=500).contains(&width.max(height)),
+            "{id}: {width}, {height}"
+        );
+        let colour = |x: usize, y: usize| {
+            let at = (y * width + x) * 3;
+            pixels[at..at + 3].iter().map(|value| *value > 128)
+        };
+        let corners = [
+            (2, 2),
+            (width - 3, 2),
+            (2, height - 3),
+            (width - 3, height - 3),
+        ];
+        let expected = [
+            [true, false, false],
+            [false, true, false],
+            [false, false, true],
+            [true, true, false],
+        ];
+        for ((x, y), expected) in corners.into_iter().zip(expected) {
+            assert!(colour(x, y).eq(expected), "{id}: the corner at {x}, {y}");
+        }
+    }
 }
