@@ -36,7 +36,7 @@ run: build
 test:
 	@tools/setup test
 	CARGO_INCREMENTAL=$(if $(wildcard $(TARGET)/debug/incremental/*),1,0) RUST_TEST_THREADS=$${RUST_TEST_THREADS:-3} \
-	  cargo test --workspace --locked --lib --bins --tests
+	  cargo test --workspace --locked --no-fail-fast --lib --bins --tests
 	tools/schema $(TARGET)/debug/plumbline
 
 lint:
