@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use nix::time::{clock_getcpuclockid, clock_gettime};
+use nix::time::{ClockId, clock_getcpuclockid, clock_gettime};
 use nix::unistd::Pid;
 
 /// Counters of a thread since it was started.
@@ -50,10 +50,20 @@ pub(crate) fn inner_id(status: &str) -> Option<i32> {
     ids.split_whitespace().next_back()?.parse().ok()
 }
 
-/// Returns the processor time of all threads of a process, or `None` if it has ended.
-pub(crate) fn process_time(process: i32) -> Option<Duration> {
-    let clock = clock_getcpuclockid(Pid::from_raw(process)).ok()?;
-    clock_gettime(clock).ok().map(Duration::from)
+/// The clock of the processor time of all threads of a process.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ProcessClock(ClockId);
+
+impl ProcessClock {
+    /// Returns the clock, or `None` if the process has ended.
+    pub(crate) fn of(process: i32) -> Option<Self> {
+        clock_getcpuclockid(Pid::from_raw(process)).ok().map(Self)
+    }
+
+    /// Returns the processor time, or `None` if the process has ended.
+    pub(crate) fn now(self) -> Option<Duration> {
+        clock_gettime(self.0).ok().map(Duration::from)
+    }
 }
 
 pub(crate) fn group_of(process: i32) -> Option<i32> {

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::proc_files::{
-    Counters, core_of, counters, group_of, inner_id, is_renderer, numbered_entries, process_time,
+    Counters, ProcessClock, core_of, counters, group_of, inner_id, is_renderer, numbered_entries,
     state_of,
 };
 use crate::system_load::SystemLoad;
@@ -44,10 +44,13 @@ pub struct BrowserThreads {
     last_id: Option<i32>,
     load: Option<SystemLoad>,
     sampled_at: Instant,
+    /// The thread that was found to be busy when states were read last, with its process.
+    last_busy: Option<(i32, i32)>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Process {
+    clock: Option<ProcessClock>,
     is_renderer: bool,
     looks: u32,
     /// The processor time of all threads together at the last sample. If it is unchanged, no thread
@@ -108,6 +111,7 @@ impl BrowserThreads {
             last_id: None,
             load: SystemLoad::open(),
             sampled_at: Instant::now(),
+            last_busy: None,
         }
     }
 
@@ -134,8 +138,8 @@ impl BrowserThreads {
 
     /// Returns whether a thread has run since the last sample, which stays the last one.
     pub fn have_run(&self) -> bool {
-        let mut processes = self.processes.iter();
-        processes.any(|(id, process)| process_time(*id) != process.ran)
+        let mut processes = self.processes.values();
+        processes.any(|process| process.time() != process.ran)
     }
 
     /// Returns whether no thread of the system but the caller runs or is ready to run. This takes
@@ -145,8 +149,23 @@ impl BrowserThreads {
     }
 
     /// Returns whether no known thread runs or is ready to run.
-    pub fn are_blocked(&self) -> bool {
-        self.threads().all(|(_, _, thread)| thread.is_blocked())
+    pub fn are_blocked(&mut self) -> bool {
+        // A thread that was busy is most likely to be busy still.
+        if let Some((process, id)) = self.last_busy
+            && let Some(thread) = self
+                .processes
+                .get(&process)
+                .and_then(|it| it.threads.get(&id))
+            && !thread.is_blocked()
+        {
+            return false;
+        }
+        let busy = self
+            .threads()
+            .find(|(_, _, thread)| !thread.is_blocked())
+            .map(|(process, id, _)| (process, id));
+        self.last_busy = busy;
+        busy.is_none()
     }
 
     /// Returns all threads, each with the id of its process and its own.
@@ -230,7 +249,7 @@ impl BrowserThreads {
             *looks += 1;
             if group_of(id) == Some(self.group) {
                 *looks = MAX_LOOKS;
-                self.processes.insert(id, Process::default());
+                self.processes.insert(id, Process::new(id));
             }
         }
         self.processes.retain(|id, process| {
@@ -254,13 +273,30 @@ impl BrowserThreads {
 }
 
 impl Process {
+    fn new(id: i32) -> Self {
+        Self {
+            clock: ProcessClock::of(id),
+            is_renderer: false,
+            looks: 0,
+            ran: None,
+            fully_sampled_at: None,
+            may_lack_activity: false,
+            threads: HashMap::new(),
+        }
+    }
+
+    /// Returns the processor time of all threads, or `None` if the process has ended.
+    fn time(&self) -> Option<Duration> {
+        self.clock.and_then(ProcessClock::now)
+    }
+
     /// Adds the activity of the threads since the last sample. That of a thread that did not run
     /// lately may be added later, by at most [`FULL_SAMPLE_INTERVAL`].
     fn sample(&mut self, id: i32, now: Instant, sample: &mut Sample) {
         let is_full = self
             .fully_sampled_at
             .is_none_or(|at| now.duration_since(at) >= FULL_SAMPLE_INTERVAL);
-        let ran = process_time(id);
+        let ran = self.time();
         if ran.is_some() && ran == self.ran && !(is_full && self.may_lack_activity) {
             return;
         }
