@@ -12,6 +12,27 @@
     inputAt: 0, reportedAt: 0,
   };
   globalThis.plumblineTimings = state;
+  const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+  const painted = () => new Promise((resolve) => requestAnimationFrame(resolve));
+  const frame = () => Promise.race([painted(), pause(500)]);
+  // Waits until the timing of the last input has been reported and nothing follows.
+  state.untilReported = async (maxMs, isComplete = () => true) => {
+    const QUIET_MS = 250;
+    // An event is reported when its frame has been presented, and not at all if that took less
+    // than 16 ms. On a busy machine a frame is presented late.
+    const UNREPORTED_QUIET_MS = 1000;
+    const endsAt = performance.now() + maxMs;
+    await frame();
+    await frame();
+    const acknowledgedAt = performance.now();
+    while (performance.now() < endsAt) {
+      const quietSince = Math.max(state.changedAt, acknowledgedAt);
+      const isReported = state.reportedAt >= state.inputAt - 1;
+      const quiet = isReported ? QUIET_MS : UNREPORTED_QUIET_MS;
+      if (isComplete() && performance.now() - quietSince >= quiet) break;
+      await pause(50);
+    }
+  };
   for (const type of ['pointerup', 'click', 'keyup']) {
     const note = (event) => { state.inputAt = Math.max(state.inputAt, event.timeStamp); };
     addEventListener(type, note, {capture: true, passive: true});
