@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::cpu_emulation::CpuEmulation;
-use crate::page::{EvaluateResponse, open_target};
+use crate::page::{EvaluateResponse, Purpose, open_target};
 use crate::protocol::SessionId;
 use crate::{Browser, BrowserError, Launcher, NetworkPath, Throttle};
 
@@ -69,7 +69,8 @@ impl Gauge {
     pub fn open<'a>(launcher: &'a Launcher) -> BoxFuture<'a, Result<Self, BrowserError>> {
         Box::pin(async move {
             let browser = launcher.launch().await?;
-            let (_, session) = open_target(&browser.client, &NetworkPath::Direct).await?;
+            let (_, session) =
+                open_target(&browser.client, &NetworkPath::Direct, Purpose::Visit).await?;
             let define = json!({"expression": format!("globalThis.benchmark = {SCRIPT}; 0")});
             let client = &browser.client;
             client

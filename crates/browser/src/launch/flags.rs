@@ -28,11 +28,13 @@ pub(super) fn fixed() -> Vec<String> {
     flags
 }
 
-const FLAGS: [&str; 41] = [
+const FLAGS: [&str; 42] = [
     "--remote-debugging-pipe",
     "--headless=new",
     // A visit opens its own page in its own context.
     "--no-startup-window",
+    // The windows of pages fill the screen. Without this flag, they show how to leave that mode.
+    "--kiosk",
     "--no-first-run",
     "--no-default-browser-check",
     "--no-service-autorun",
@@ -81,7 +83,9 @@ const FLAGS: [&str; 41] = [
     "--hide-scrollbars",
     // A server has no mouse, so desktop pages would detect a device without pointer or hover. Touch
     // emulation still gives phones a coarse pointer.
-    "--blink-settings=primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,availablePointerTypes=4",
+    // Windows fill the screen, but pages have the display mode of a browser (1).
+    "--blink-settings=primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,availablePointerTypes=4,\
+     displayModeOverride=1",
 ];
 
 /// Features that contact Google's servers, show something, or change what a page is served.

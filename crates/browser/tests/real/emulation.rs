@@ -49,6 +49,8 @@ fn check_identity(views: &Views, user_agent: &str, platform: &str) {
     for view in [&views.page, &views.frame] {
         assert_eq!(view["platform"], platform, "{}", view["here"]);
         assert_eq!(view["headers"]["user-agent"], views.page["userAgent"]);
+        // Chromium's own window fills the screen.
+        assert_eq!(view["displayModes"], json!(["browser"]), "{}", view["here"]);
     }
 }
 
