@@ -363,7 +363,7 @@ pub(crate) async fn open_target(
     let mut page = json!({"url": "about:blank"});
     if purpose != Purpose::Steps {
         // The tab strip of a window that does not fill the screen shows an animation while the page
-        // loads. Drawing it takes up to a second of processor time, an eighth of that of the visit.
+        // loads. Drawing it takes up to a fifth of the processor time of a visit.
         // In windows that fill the screen, some inputs are not reported to the page's timeline.
         page["newWindow"] = json!(true);
         page["windowState"] = json!("fullscreen");
