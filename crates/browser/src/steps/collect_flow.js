@@ -4,7 +4,10 @@
   const isNewDocument = !globalThis.plumblineTimings;
   if (isNewDocument) observe(nodes, true);
   const state = globalThis.plumblineTimings;
-  await state.untilReported(5000);
+  // The largest paint of a soft navigation is reported after the navigation.
+  const hasLargestPaint = ([start]) => state.paints.some(([time]) => time >= start);
+  const isComplete = () => !state.softNavigation || hasLargestPaint(state.softNavigation);
+  await state.untilReported(5000, isComplete);
   state.observers.forEach((observer) => observer.disconnect());
   const {
     startedAt, events, frames, tasks, shifts, paints, firstPaint, largestPaint, softNavigation,
