@@ -82,9 +82,15 @@ impl Recording {
                 self.following(check, report, pixel_ratio)?
             }
         };
+        let too_many = advised.changes.len().saturating_sub(MAX_CHANGES);
         advised.changes.truncate(MAX_CHANGES);
         // A change that affects nothing would be refused.
         (advised.changes, advised.left_out) = self.effective(advised.changes);
+        if too_many > 0 {
+            advised.left_out.push(format!(
+                "{too_many} more changes follow the advice; an experiment has at most {MAX_CHANGES}."
+            ));
+        }
         if !advised.changes.is_empty() || advised.url != self.url {
             return Ok(advised);
         }

@@ -95,6 +95,26 @@ fn a_file_that_is_listed_twice_is_changed_once() {
 }
 
 #[test]
+fn changes_beyond_the_limit_of_an_experiment_are_named() {
+    // Two changes for each style sheet.
+    let sheets = MAX_CHANGES / 2 + 3;
+    let url = |at: usize| format!("https://a.test/{at}.css");
+    let links = (0..sheets).map(|at| format!("<link rel=stylesheet href={}>", url(at)));
+    let html = format!("<html><head>{}</head></html>", links.collect::<String>());
+    let recording = recording_of(vec![exchange("https://a.test/shop/", "text/html", &html)]);
+    let urls: Vec<String> = (0..sheets).map(url).collect();
+    let listed = table(&urls.iter().map(String::as_str).collect::<Vec<_>>());
+    let subject = Subject::Check("render-blocking-insight".to_owned());
+    let report = failed("render-blocking-insight", listed);
+    let advised = recording.advised(&subject, &report, 2.0).unwrap();
+    assert_eq!(advised.changes.len(), MAX_CHANGES);
+    assert_eq!(
+        advised.left_out,
+        ["6 more changes follow the advice; an experiment has at most 200."]
+    );
+}
+
+#[test]
 fn a_file_that_the_document_does_not_name_cannot_be_deferred() {
     let advised = advised(
         "render-blocking-insight",

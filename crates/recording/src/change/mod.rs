@@ -32,7 +32,7 @@ pub use error::{ChangeError, ChangeProblem};
 pub use pattern::{HostPattern, HostsPattern, Pattern};
 
 /// The most changes of an experiment.
-pub const MAX_CHANGES: usize = 50;
+pub const MAX_CHANGES: usize = 200;
 
 /// One change of a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
