@@ -1,7 +1,7 @@
 //! The connections that a browser opens, and the transfer of data over them with TCP.
 
 use std::cmp::Ordering;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashMap, HashSet};
 
 use super::graph::Graph;
 use super::network::ReplayNetwork;
@@ -223,45 +223,56 @@ fn is_address(host: &str) -> bool {
 }
 
 /// Returns the connections of an origin: as many as were opened according to the trace, and at
-/// least as many as a browser would open.
+/// least as many as a browser would open. Those that the browser opened before it needed them are
+/// open from the beginning.
 fn connections(
     requests: &[(&RequestNode, f64)],
     network: &ReplayNetwork,
     origin: &str,
 ) -> Vec<SimulatedConnection> {
-    let first_end_us = requests
+    let mut by_start: Vec<&RequestNode> = requests.iter().map(|(request, _)| *request).collect();
+    by_start.sort_by(|a, b| a.network_us.total_cmp(&b.network_us));
+    let Some(first) = by_start.first() else {
+        return Vec::new();
+    };
+    let ends_us = requests.iter().map(|(_, end_us)| *end_us);
+    let first_end_us = ends_us.fold(f64::INFINITY, f64::min);
+    let at_once = by_start[1..]
         .iter()
-        .map(|(_, end_us)| *end_us)
-        .fold(f64::INFINITY, f64::min);
-    let first = requests
-        .iter()
-        .map(|(request, _)| request.network_us)
-        .enumerate()
-        .min_by(|a, b| a.1.total_cmp(&b.1))
-        .map(|(at, _)| at);
-    let opened = requests.iter().enumerate().filter(|(at, (request, _))| {
-        Some(*at) == first || (request.network_us < first_end_us && !request.is_h2())
+        .filter(|request| request.network_us < first_end_us && !request.is_h2())
+        .count();
+    let least = if first.is_h2() { 1 } else { MAX_PER_ORIGIN };
+    let mut known = HashSet::new();
+    let mut found_open = by_start.iter().map(|request| {
+        // The first request on a connection that did not wait for it to open.
+        let is_new = request.connection_id().is_some_and(|id| known.insert(id));
+        let timing = request.exchange.timing();
+        is_new && timing.is_some_and(|timing| timing.connection_ms() == 0.0)
     });
-    let mut connections: Vec<SimulatedConnection> = opened
-        .map(|(_, (request, _))| SimulatedConnection {
-            is_warm: false,
-            is_tls: request.is_tls,
-            is_h2: request.is_h2(),
-            rtt_ms: network.rtt_ms + network.extra_rtt_ms(origin),
-            bits_per_ms: network.bits_per_ms,
-            response_ms: network.response_ms(origin),
-            window_segments: FIRST_WINDOW_SEGMENTS,
-            ahead_bytes: 0.0,
-        })
-        .collect();
-    if let Some(template) = connections.first().filter(|first| !first.is_h2).cloned() {
-        connections.resize(connections.len().max(MAX_PER_ORIGIN), template);
-    }
-    connections
+    let is_first_open = found_open.next().unwrap_or(false);
+    let others_open = found_open.filter(|is_open| *is_open).count();
+    let connection = |is_warm: bool| SimulatedConnection {
+        is_warm,
+        is_tls: first.is_tls,
+        is_h2: first.is_h2(),
+        rtt_ms: network.rtt_ms + network.extra_rtt_ms(origin),
+        bits_per_ms: network.bits_per_ms,
+        response_ms: network.response_ms(origin),
+        window_segments: FIRST_WINDOW_SEGMENTS,
+        ahead_bytes: 0.0,
+    };
+    // The first request takes the first connection, the next ones those that are open already.
+    let others = least.max(1 + at_once) - 1;
+    std::iter::once(connection(is_first_open))
+        .chain((0..others).map(|at| connection(at < others_open)))
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use plumbline_trace::{Exchange, ResourceTiming, Response};
     use proptest::prelude::*;
 
     use super::*;
@@ -300,6 +311,55 @@ mod tests {
         };
         let took = warm.download(1000.0, 0.0, 300.0, f64::INFINITY);
         assert_eq!(took.elapsed_ms, 180.0);
+    }
+
+    /// Returns a request that starts at this time, and the time of its end. `connect_us` is the
+    /// duration of opening its connection.
+    fn request(start_us: f64, id: u64, connect_us: Option<f64>) -> (RequestNode, f64) {
+        let timing = ResourceTiming {
+            connect_start_us: connect_us.map_or(-1000.0, |_| 0.0),
+            connect_end_us: connect_us.unwrap_or(-1000.0),
+            ..ResourceTiming::default()
+        };
+        let response = Response {
+            connection_id: Some(id),
+            timing: Some(timing),
+            ..Response::default()
+        };
+        let node = RequestNode {
+            network_us: start_us,
+            exchange: Arc::new(Exchange {
+                response: Some(response),
+                ..Exchange::default()
+            }),
+            ..RequestNode::default()
+        };
+        (node, start_us + 1000.0)
+    }
+
+    #[test]
+    fn connections_that_were_opened_before_they_were_needed_are_open() {
+        let requests = [
+            request(0.0, 1, Some(150_000.0)),
+            // On the connection of the document, on one that was open, and on one that was not.
+            request(2000.0, 1, None),
+            request(2000.0, 2, None),
+            request(2000.0, 3, Some(150_000.0)),
+            // Nor is the connection new to a second request.
+            request(9000.0, 2, None),
+        ];
+        let requests: Vec<_> = requests.iter().map(|(node, end)| (node, *end)).collect();
+        let network = ReplayNetwork::plain(150.0, 1638.4);
+        let are_open = |requests: &[(&RequestNode, f64)]| -> Vec<bool> {
+            let connections = connections(requests, &network, "http://a.test");
+            connections.iter().map(|it| it.is_warm).collect()
+        };
+        assert_eq!(
+            are_open(&requests),
+            [false, true, false, false, false, false]
+        );
+        // The first request of another origin, to which the page connected early.
+        assert_eq!(are_open(&requests[2..3])[..2], [true, false]);
     }
 
     proptest! {

@@ -139,6 +139,64 @@ impl Graph {
         }
     }
 
+    /// Makes the tasks that lay out or paint independent of scripts that do not block rendering:
+    /// what the server sent is painted without them.
+    pub(super) fn render_before_other_scripts(&mut self) {
+        let is_other_script = |node: &GraphNode| {
+            let request = node.request();
+            request.is_some_and(|it| it.resource_type == "Script" && !it.blocks_rendering())
+        };
+        let others: Vec<bool> = self.nodes.iter().map(is_other_script).collect();
+        for at in 0..self.nodes.len() {
+            let is_rendering = self.nodes[at].task().is_some_and(is_rendering);
+            let mut needs = self.nodes[at].needs.clone();
+            needs.retain(|need| !others[*need]);
+            if !is_rendering || needs.len() == self.nodes[at].needs.len() {
+                continue;
+            }
+            if needs.is_empty() {
+                let start = self.commit.unwrap_or(self.document);
+                self.nodes[start].needed_by.push(at);
+                needs.push(start);
+            }
+            for need in std::mem::replace(&mut self.nodes[at].needs, needs) {
+                if others[need] {
+                    self.nodes[need].needed_by.retain(|other| *other != at);
+                }
+            }
+        }
+    }
+
+    /// Returns the time at which the last of these nodes ended.
+    pub(super) fn end_us(&self, nodes: &[bool]) -> f64 {
+        let nodes = self.nodes.iter().zip(nodes);
+        let ends = nodes.filter_map(|(node, is_in)| is_in.then_some(node.end_us));
+        ends.fold(0.0, f64::max)
+    }
+
+    /// Returns the total duration of the tasks among these nodes that lay out or paint.
+    pub(super) fn rendering_us(&self, nodes: &[bool]) -> f64 {
+        let nodes = self.nodes.iter().zip(nodes);
+        let rendering = nodes
+            .filter(|(node, is_in)| **is_in && node.task().is_some_and(is_rendering))
+            .map(|(node, _)| node.end_us - node.start_us);
+        rendering.sum()
+    }
+
+    /// Returns the time at which everything among these nodes had ended that precedes layout. The
+    /// first part of the document suffices, from which the browser begins to make the page.
+    pub(super) fn rendering_start_us(&self, nodes: &[bool]) -> f64 {
+        let mut before: Vec<bool> = nodes.to_vec();
+        for (is_in, node) in before.iter_mut().zip(&self.nodes) {
+            *is_in &= !node.task().is_some_and(is_rendering);
+        }
+        let document = &self.nodes[self.document];
+        let starts = document.needed_by.iter().map(|at| self.nodes[*at].start_us);
+        let first_us = starts.fold(document.end_us, f64::min);
+        before[self.document] = false;
+        self.end_us(&before).max(first_us)
+    }
+
     /// Makes what needs the document start as long before or after its end as it did in the load:
     /// the browser takes time to make a response a page, and begins when the first part of it is
     /// there. Both are the same in any load.
@@ -296,6 +354,31 @@ mod tests {
     }
 
     #[test]
+    fn pages_are_laid_out_before_scripts_that_do_not_block_rendering() {
+        let script = |is_blocking: bool| {
+            let mut kind = request("High", is_blocking);
+            if let NodeKind::Request(request) = &mut kind {
+                request.resource_type = "Script".to_owned();
+            }
+            kind
+        };
+        let mut graph = Graph::with_nodes(vec![
+            node(0.0, request("VeryHigh", false), Vec::new()),
+            node(10.0, script(true), vec![0]),
+            node(10.0, script(false), vec![0]),
+            node(20.0, task(true), vec![1, 2]),
+            node(30.0, task(true), vec![2]),
+            node(40.0, task(false), vec![2]),
+        ]);
+        graph.nodes[2].needed_by = vec![3, 4, 5];
+        graph.render_before_other_scripts();
+        let needs: Vec<_> = graph.nodes[3..].iter().map(|it| &it.needs[..]).collect();
+        assert_eq!(needs, [&[1][..], &[0], &[2]]);
+        assert_eq!(graph.nodes[2].needed_by, [5]);
+        assert_eq!(graph.nodes[0].needed_by, [4]);
+    }
+
+    #[test]
     fn what_only_needs_deferred_nodes_is_deferred_except_layout() {
         let mut graph = page();
         graph.render_after_blocking_requests();
@@ -333,6 +416,20 @@ mod tests {
         deferred[1] = true;
         graph.mark_those_that_need_only(&mut deferred);
         assert!(!deferred[commit] && !deferred[2]);
+    }
+
+    #[test]
+    fn layout_and_paint_begin_after_everything_else_and_the_first_part_of_the_document() {
+        // Each node ends 1 after its start, the document at 5.
+        let mut graph = page_that_starts_at(2.0);
+        let without_sheet = [true, false, false, true, false, false];
+        assert_eq!(graph.rendering_start_us(&without_sheet), 2.0);
+        assert_eq!(graph.rendering_us(&without_sheet), 1.0);
+        let with_sheet = [true, true, false, true, true, false];
+        assert_eq!(graph.rendering_start_us(&with_sheet), 21.0);
+        graph.nodes[4].kind = task(true);
+        assert_eq!(graph.rendering_start_us(&with_sheet), 11.0);
+        assert_eq!(graph.rendering_us(&with_sheet), 2.0);
     }
 
     #[test]

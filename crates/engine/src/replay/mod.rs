@@ -6,8 +6,10 @@
 //! and the paints are those of the visit, and the rate of the line is fitted to the paints. Rules
 //! and constants are those of trace_engine 0.0.65 (models/trace/lantern,
 //! LanternComputationData.js), except that paints wait for layout, and layout for the requests that
-//! block rendering, or for the scripts that draw the page. `bench/savings` compares the savings
-//! with pages on which the advice was followed.
+//! block rendering, or for the scripts that draw the page. Where the first paint waits for nothing
+//! but requests that can be deferred, the observed times of everything else are used instead of
+//! simulated ones. `bench/savings` compares the savings with pages on which the advice was
+//! followed.
 
 mod builder;
 mod connections;
@@ -32,6 +34,18 @@ use simulate::{Difference, SimulatedRun};
 use crate::facts::{DrawnByScript, Fact, Facts, LargestContent, Missing};
 use crate::metrics::lcp;
 
+/// The longest time from the end of the last task that a paint needs until it is on the screen, on
+/// a slow phone. A paint that comes later waited for something else.
+const MAX_PRESENTATION_US: f64 = 100_000.0;
+/// The part of the time for layout and paint that remains without the requests that block
+/// rendering: there is less to apply to the page and to draw. Measured on 28 pages.
+const RENDERING_WITHOUT_BLOCKING: f64 = 0.75;
+
+/// The most time that a paint gains without bytes, as a multiple of the time that the line takes
+/// for them: what is not transferred is not parsed either. The rate that is fitted to the load may
+/// be lower than that of the line.
+const MOST_GAINED: f64 = 1.1;
+
 /// The largest paint is the first one if it comes within this time after it.
 const SAME_PAINT_US: f64 = 50_000.0;
 
@@ -41,22 +55,32 @@ const MAX_FACTOR: f64 = 4.0;
 const FITTING_STEPS: usize = 5;
 
 pub(crate) struct Replay {
-    graph: Graph,
     network: ReplayNetwork,
     first_paint: Option<Stage>,
     largest_paint: Option<Stage>,
+    /// Whether the largest paint is the first one.
+    is_largest_first: bool,
+    /// The id of the resource that the largest paint shows.
+    largest_image: Option<String>,
     before_largest: HashSet<usize>,
 }
 
 /// The simulated run of the load until a paint.
 struct Stage {
-    /// The nodes that the paint depends on.
-    needed: Vec<bool>,
-    /// These, and those that share the line with them.
+    graph: Graph,
+    paint: ObservedPaint,
+    /// The nodes that the paint needs, and those that share the line with them.
     loaded: Vec<bool>,
     /// The line as the paint had it: it is shared with requests that are not simulated.
     network: ReplayNetwork,
     run: SimulatedRun,
+}
+
+/// A paint of the load that was measured.
+struct ObservedPaint {
+    us: f64,
+    /// The nodes that the paint depends on.
+    needed: Vec<bool>,
     /// Whether scripts make the painted content.
     is_drawn_by_script: bool,
 }
@@ -93,92 +117,125 @@ impl Fact for Replay {
             })?;
         let drawn = facts.get::<DrawnByScript>()?;
         let origin_us = trace.navigation.time_origin_us;
-        let stage = |us: f64, needed: Vec<bool>, is_drawn_by_script: bool| {
-            let loaded = paints::loaded(&graph, us, &needed);
-            let observed_ms = (us - origin_us) / 1000.0;
-            let (network, run) = fitted(&graph, &network, &loaded, &needed, observed_ms)?;
-            Some(Stage {
-                needed,
-                loaded,
-                network,
-                run,
-                is_drawn_by_script,
-            })
+        let stage = |graph: &Graph, paint: ObservedPaint| {
+            let observed_us = graph.end_us(&paint.needed).min(paint.us);
+            let observed_ms = (observed_us - origin_us) / 1000.0;
+            Stage::of(graph, &network, paint, observed_ms)
         };
         let first_us = trace.first_us(Milestone::FirstContentfulPaint);
         let largest_us = lcp::largest_contentful_paint(&trace)
             .ok()
             .map(|ms| origin_us + ms * 1000.0);
-        let needed_first = |us: f64| paints::needed_first(&graph, us, drawn.first_paint);
+        let mut first_graph = graph.clone();
+        if !drawn.first_paint {
+            first_graph.render_before_other_scripts();
+        }
+        // What ends after the page is first painted, if only with a colour, does not block that.
+        let painted_us = trace.first_us(Milestone::FirstPaint);
+        let needed_first = |us: f64| {
+            let us = painted_us.filter(|_| !drawn.first_paint).unwrap_or(us);
+            paints::needed_first(&first_graph, us, drawn.first_paint)
+        };
         let largest = facts.get::<LargestContent>()?;
-        let image = largest.image.as_ref();
-        let image = image.and_then(|image| graph.by_id(&image.id));
+        let largest_image = largest.image.as_ref().map(|image| image.id.clone());
+        let image = largest_image.as_deref().and_then(|id| graph.by_id(id));
+        let is_largest_first = match (first_us, largest_us) {
+            (Some(first_us), Some(largest_us)) => largest_us - first_us < SAME_PAINT_US,
+            _ => false,
+        };
         let needed_for_largest = |us: f64| {
             // Text that the server sent needs no more than the first paint.
             let is_served = image.is_none() && !drawn.largest_paint;
-            let is_first = first_us.is_some_and(|first_us| us - first_us < SAME_PAINT_US);
-            if is_served && is_first {
+            if is_served && is_largest_first {
                 needed_first(us)
             } else {
                 paints::needed_for_largest(&graph, us, image)
             }
         };
+        let first_paint = first_us.map(|us| ObservedPaint {
+            us,
+            needed: needed_first(us),
+            is_drawn_by_script: drawn.first_paint,
+        });
+        let largest_paint = largest_us.map(|us| ObservedPaint {
+            us,
+            needed: needed_for_largest(us),
+            is_drawn_by_script: drawn.largest_paint,
+        });
         Ok(Self {
-            first_paint: first_us.and_then(|us| stage(us, needed_first(us), drawn.first_paint)),
-            largest_paint: largest_us
-                .and_then(|us| stage(us, needed_for_largest(us), drawn.largest_paint)),
+            first_paint: first_paint.and_then(|paint| stage(&first_graph, paint)),
+            largest_paint: largest_paint.and_then(|paint| stage(&graph, paint)),
             before_largest: largest_us
                 .map(|us| paints::perhaps_needed_for_largest(&graph, us))
                 .unwrap_or_default(),
+            is_largest_first,
+            largest_image,
             network,
-            graph,
         })
     }
 }
 
 impl Stage {
+    /// Simulates the load until a paint on a line whose rate is chosen so that the last task that
+    /// the paint needs ends when it did: what follows until the frame is on the screen is the same
+    /// in any load. Requests that are not simulated take a part of the line, and connections that
+    /// are already fast need less of it than the simulation assumes.
+    fn of(
+        graph: &Graph,
+        network: &ReplayNetwork,
+        paint: ObservedPaint,
+        observed_ms: f64,
+    ) -> Option<Self> {
+        let loaded = paints::loaded(graph, paint.us, &paint.needed);
+        let run = |factor: f64| {
+            let network = network.faster(factor);
+            let run = simulate::run(graph, &loaded, &network, &Difference::default())?;
+            Some((network, run))
+        };
+        let error_ms = |run: &SimulatedRun| run.end_ms(&paint.needed) - observed_ms;
+        let mut best = run(1.0)?;
+        let (mut low, mut high) = if error_ms(&best.1) > 0.0 {
+            (1.0, MAX_FACTOR)
+        } else {
+            (1.0 / MAX_FACTOR, 1.0)
+        };
+        for _ in 0..FITTING_STEPS {
+            let middle = f64::sqrt(low * high);
+            let Some(tried) = run(middle) else { break };
+            let error = error_ms(&tried.1);
+            if error > 0.0 {
+                low = middle;
+            } else {
+                high = middle;
+            }
+            if error.abs() < error_ms(&best.1).abs() {
+                best = tried;
+            }
+        }
+        let (network, run) = best;
+        Some(Self {
+            graph: graph.clone(),
+            paint,
+            loaded,
+            network,
+            run,
+        })
+    }
+
     /// Returns how much earlier the paint would be in another run in which it needs these nodes.
     fn saved_ms(&self, after: &SimulatedRun, needed: &[bool]) -> f64 {
-        self.run.end_ms(&self.needed) - after.end_ms(needed)
+        self.run.end_ms(&self.paint.needed) - after.end_ms(needed)
     }
-}
 
-/// Simulates the load until a paint on a line whose rate is chosen so that the paint comes when it
-/// was observed, and returns the line and the run. Requests that are not simulated take a part of
-/// the line, and connections that are already fast need less of it than the simulation assumes.
-fn fitted(
-    graph: &Graph,
-    network: &ReplayNetwork,
-    loaded: &[bool],
-    needed: &[bool],
-    observed_ms: f64,
-) -> Option<(ReplayNetwork, SimulatedRun)> {
-    let run = |factor: f64| {
-        let network = network.faster(factor);
-        let run = simulate::run(graph, loaded, &network, &Difference::default())?;
-        Some((network, run))
-    };
-    let error_ms = |run: &SimulatedRun| run.end_ms(needed) - observed_ms;
-    let mut best = run(1.0)?;
-    let (mut low, mut high) = if error_ms(&best.1) > 0.0 {
-        (1.0, MAX_FACTOR)
-    } else {
-        (1.0 / MAX_FACTOR, 1.0)
-    };
-    for _ in 0..FITTING_STEPS {
-        let middle = f64::sqrt(low * high);
-        let Some(tried) = run(middle) else { break };
-        let error = error_ms(&tried.1);
-        if error > 0.0 {
-            low = middle;
-        } else {
-            high = middle;
-        }
-        if error.abs() < error_ms(&best.1).abs() {
-            best = tried;
-        }
+    /// Returns how much earlier the paint would be if it needed only these nodes, all of which end
+    /// when they did.
+    fn saved_ms_as_observed(&self, needed: &[bool]) -> f64 {
+        let end_us = self.graph.end_us(&self.paint.needed);
+        let presentation_us = (self.paint.us - end_us).clamp(0.0, MAX_PRESENTATION_US);
+        let rendering_us = self.graph.rendering_us(needed) + presentation_us;
+        let start_us = self.graph.rendering_start_us(needed);
+        (self.paint.us - start_us - rendering_us * RENDERING_WITHOUT_BLOCKING) / 1000.0
     }
-    Some(best)
 }
 
 impl Replay {
@@ -190,40 +247,55 @@ impl Replay {
     }
 
     /// Returns how much earlier a paint would be without these bytes of these resources, in
-    /// milliseconds; `None` for a paint that did not occur.
+    /// milliseconds; `None` for a paint that did not occur, and for a largest paint that comes
+    /// after the first one and whose image is none of these: estimates do not agree with what it
+    /// gains.
     pub(crate) fn saved_ms_without_bytes(
         &self,
         paint: Paint,
         wasted: &[(&str, f64)],
     ) -> Option<f64> {
         let stage = self.stage(paint)?;
+        let is_largest_image = |(id, _): &(&str, f64)| self.largest_image.as_deref() == Some(*id);
+        if paint == Paint::Largest && !self.is_largest_first && !wasted.iter().any(is_largest_image)
+        {
+            return None;
+        }
         let mut difference = Difference::default();
         for (id, bytes) in wasted {
-            if let Some(node) = self.graph.by_id(id).filter(|node| stage.loaded[*node]) {
+            if let Some(node) = stage.graph.by_id(id).filter(|node| stage.loaded[*node]) {
                 *difference.saved_bytes.entry(node).or_default() += bytes;
             }
         }
         if difference.saved_bytes.is_empty() {
             return Some(0.0);
         }
-        let after = simulate::run(&self.graph, &stage.loaded, &stage.network, &difference)?;
-        Some(stage.saved_ms(&after, &stage.needed))
+        let saved = &difference.saved_bytes;
+        let is_image = |node: &usize| {
+            let request = stage.graph.nodes[*node].request();
+            request.is_some_and(|request| request.resource_type == "Image")
+        };
+        // Images share the line with others that also become smaller, so each gains more.
+        let most_ms = if saved.keys().any(is_image) {
+            f64::INFINITY
+        } else {
+            let on_line_ms = saved.values().sum::<f64>() * 8.0 / self.network.bits_per_ms;
+            on_line_ms * MOST_GAINED
+        };
+        let after = simulate::run(&stage.graph, &stage.loaded, &stage.network, &difference)?;
+        Some(stage.saved_ms(&after, &stage.paint.needed).min(most_ms))
     }
 
-    /// Returns how much earlier a paint would be if it did not wait for these resources and their
-    /// dependents. The result is 0 if none of them takes at least `min_ms` by itself.
-    pub(crate) fn saved_ms_by_deferring(
-        &self,
-        paint: Paint,
-        ids: &[&str],
-        min_ms: f64,
-    ) -> Option<f64> {
-        let stage = self.stage(paint)?;
-        let mut deferred = vec![false; stage.needed.len()];
+    /// Returns how much earlier the first contentful paint would be if it did not wait for these
+    /// resources and their dependents; `None` if it did not occur. The result is 0 if none of them
+    /// takes at least `min_ms` by itself.
+    pub(crate) fn saved_ms_by_deferring(&self, ids: &[&str], min_ms: f64) -> Option<f64> {
+        let stage = self.stage(Paint::First)?;
+        let mut deferred = vec![false; stage.paint.needed.len()];
         let mut is_worth_it = false;
-        for node in ids.iter().filter_map(|id| self.graph.by_id(id)) {
-            let first = self.graph.first_of_chain(node);
-            if stage.needed[first] {
+        for node in ids.iter().filter_map(|id| stage.graph.by_id(id)) {
+            let first = stage.graph.first_of_chain(node);
+            if stage.paint.needed[first] {
                 deferred[first] = true;
                 let duration_ms = stage.run.duration_ms(node).unwrap_or(0.0).round();
                 is_worth_it |= duration_ms >= min_ms;
@@ -232,25 +304,24 @@ impl Replay {
         if !is_worth_it {
             return Some(0.0);
         }
-        self.graph.mark_those_that_need_only(&mut deferred);
-        let without_deferred = |nodes: &[bool]| -> Vec<bool> {
-            let nodes = nodes.iter().zip(&deferred);
-            nodes.map(|(is_in, deferred)| *is_in && !deferred).collect()
-        };
-        let needed = without_deferred(&stage.needed);
-        // The browser holds the others back until the first content is there. Scripts take so long
-        // to make it that they share the line with them.
-        let loaded = if stage.is_drawn_by_script {
-            stage.loaded.clone()
+        stage.graph.mark_those_that_need_only(&mut deferred);
+        let nodes = stage.paint.needed.iter().zip(&deferred);
+        let needed: Vec<bool> = nodes
+            .map(|(is_needed, is_deferred)| *is_needed && !is_deferred)
+            .collect();
+        let saved_ms = if stage.paint.is_drawn_by_script {
+            let difference = Difference {
+                deferred,
+                ..Difference::default()
+            };
+            // Scripts take so long to make the content that they share the line with what is
+            // deferred, although the browser holds that back until the first content is there.
+            let after = simulate::run(&stage.graph, &stage.loaded, &stage.network, &difference)?;
+            stage.saved_ms(&after, &needed)
         } else {
-            without_deferred(&stage.loaded)
+            stage.saved_ms_as_observed(&needed)
         };
-        let difference = Difference {
-            deferred,
-            ..Difference::default()
-        };
-        let after = simulate::run(&self.graph, &loaded, &stage.network, &difference)?;
-        Some(stage.saved_ms(&after, &needed).round().max(0.0))
+        Some(saved_ms.round().max(0.0))
     }
 
     /// Returns whether the largest contentful paint may have waited for the resource.

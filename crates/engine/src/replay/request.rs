@@ -85,6 +85,11 @@ impl RequestNode {
         self.exchange.protocol() == "h2"
     }
 
+    /// Returns the connection that the request used, if the trace names it.
+    pub(super) fn connection_id(&self) -> Option<u64> {
+        self.exchange.response.as_ref()?.connection_id
+    }
+
     /// Returns whether nothing is painted until the request has ended.
     pub(super) fn blocks_rendering(&self) -> bool {
         let has_priority = match self.exchange.priority.as_str() {

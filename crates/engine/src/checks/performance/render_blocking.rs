@@ -3,7 +3,7 @@ use plumbline_trace::{Milestone, Resource, Trace};
 
 use crate::checks::{Outcome, check, count};
 use crate::facts::{DrawnByScript, Facts, Missing, is_render_blocking, loaded};
-use crate::replay::{Paint, Replay};
+use crate::replay::Replay;
 
 check! {
     /// # What
@@ -25,10 +25,11 @@ check! {
     ///
     /// # Source
     /// Lighthouse 13.5, `render-blocking-insight`; trace engine, insights/RenderBlocking. The time
-    /// that the first paint would gain is estimated by replaying the load without these requests
-    /// under the audit's network conditions. Scripts that draw the page are not left out: content
-    /// that is not in the document as the server sent it waits for them. No time is estimated for
-    /// the largest paint: estimates agreed with what the advice saved in 4 of 11 cases only.
+    /// that the first paint would gain is estimated from the load as it was observed, without these
+    /// requests. Scripts that draw the page are not left out: content that is not in the document
+    /// as the server sent it waits for them, and the load is then simulated under the audit's
+    /// network conditions. No time is estimated for the largest paint: estimates agreed with what
+    /// the advice saved in 4 of 11 cases only.
     id: "render-blocking-insight",
     pass: "No render-blocking requests",
     fail: "Render-blocking requests",
@@ -104,7 +105,7 @@ fn saved_ms(facts: &Facts, blocking: &[&Resource]) -> Option<f64> {
         .map(|resource| resource.id.as_str())
         .collect();
     let replay = facts.get::<Replay>().ok()?;
-    replay.saved_ms_by_deferring(Paint::First, &ids, MIN_WASTED_MS)
+    replay.saved_ms_by_deferring(&ids, MIN_WASTED_MS)
 }
 
 fn table(rows: impl IntoIterator<Item = Row>) -> Findings {
@@ -151,9 +152,9 @@ mod tests {
     fn blocking_requests_that_end_before_the_first_paint_are_listed() {
         let outcome = sheet(blocking()).judge_on_slow_network(CHECK);
         assert_eq!(outcome.verdict, Verdict::Fail);
-        // On the open connection: half a round trip there, 19 ms at the server, half a round trip
-        // back.
-        assert_eq!(outcome.savings.unwrap().fcp_ms, Some(169.0));
+        // The page begins 149 ms after the navigation, and its first paint takes 75 ms instead of
+        // 100. What kept it from being painted at 600 ms came with the sheet.
+        assert_eq!(outcome.savings.unwrap().fcp_ms, Some(775.0));
         assert_eq!(sheet(json!({})).judge(CHECK).verdict, Verdict::Pass);
         let of_other_frame = json!({"renderBlocking": "blocking", "frame": "G"});
         assert_eq!(sheet(of_other_frame).judge(CHECK).verdict, Verdict::Pass);
@@ -162,7 +163,7 @@ mod tests {
     #[test]
     fn nothing_is_promised_for_the_largest_paint() {
         let savings = sheet(blocking()).judge_on_slow_network(CHECK).savings;
-        assert_eq!(savings, Some(Savings::first_paint(169.0)));
+        assert_eq!(savings, Some(Savings::first_paint(775.0)));
     }
 
     #[test]

@@ -50,7 +50,7 @@ pub(super) fn outcome(
             .map(|part| row(Cell::text(&part.name), part));
         row(Cell::url(&file.name), file).with(parts)
     }));
-    let saved_ms = savings.lcp_ms.unwrap_or(0.0);
+    let saved_ms = savings.lcp_ms.or(savings.fcp_ms).unwrap_or(0.0);
     outcome
         .with(table.into())
         .with_figure(saved_ms, Unit::Ms)
