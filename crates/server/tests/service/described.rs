@@ -377,6 +377,22 @@ pub fn validate(document: &Value, schema: &Value, value: &Value) -> Result<(), S
 }
 
 #[tokio::test]
+async fn the_reference_page_shows_every_operation_and_lists_it() {
+    let rig = Rig::new().await;
+    let page = rig.fetch(&get("/docs")).await.text().to_owned();
+    let document = document(&rig).await;
+    let mut count = 0;
+    walk(&document["paths"], &mut |value| {
+        if let Some(id) = value["operationId"].as_str() {
+            assert!(page.contains(&format!("<h3 id=\"{id}\">")), "{id}");
+            assert!(page.contains(&format!("<a href=\"#{id}\"")), "{id}");
+            count += 1;
+        }
+    });
+    assert!(count > 30, "{count}");
+}
+
+#[tokio::test]
 async fn the_reference_page_is_self_contained_and_runs_no_scripts() {
     let rig = Rig::new().await;
     let page = rig.fetch(&get("/docs")).await;

@@ -88,6 +88,7 @@ pub(super) fn tags() -> Value {
         { "name": "Audits", "description": "Start, follow, cancel, read, list, share and delete audits." },
         { "name": "Batches", "description": "Start, follow and cancel many audits together." },
         { "name": "Comparisons", "description": "Compare two pages by visits in turn." },
+        { "name": "Recordings", "description": "Visit the recording of an audit again: with changes, and on other devices and networks." },
         { "name": "Account", "description": "The account of the key." },
         { "name": "Catalog", "description": "Devices, locations and networks. No key required." },
         { "name": "Operation", "description": "For operators of the service." },
