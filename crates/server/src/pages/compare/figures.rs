@@ -127,11 +127,16 @@ fn row(
     is_noise: impl Fn(f64) -> bool,
     text: impl Fn(f64) -> String,
 ) -> Row {
-    let same = values[0].1 == values[1].1;
-    let change = match numbers {
+    let mut same = values[0].1 == values[1].1;
+    let mut change = match numbers {
         [Some(before), Some(after)] if !same => Some(after - before),
         _ => None,
     };
+    // Values on both sides of a rounding limit may differ by nothing that can be shown.
+    let is_shown = |change: f64| text(change).contains(|digit| matches!(digit, '1'..='9'));
+    if change.is_some_and(|change| !is_shown(change)) {
+        (same, change) = (true, None);
+    }
     let is_noise = change.is_some_and(is_noise);
     Row {
         name,
@@ -153,6 +158,26 @@ mod tests {
 
     use super::super::super::testing::report;
     use super::*;
+
+    #[test]
+    fn a_change_that_cannot_be_shown_is_none() {
+        let row = |numbers: [f64; 2]| {
+            let values = numbers.map(|number| ("", format!("{number:.3}")));
+            let numbers = numbers.map(Some);
+            row(
+                "Shift",
+                numbers,
+                values,
+                false,
+                |_| false,
+                |change| format!("{change:+.3}"),
+            )
+        };
+        let equal = row([0.0014, 0.0016]);
+        assert_eq!((equal.change.as_str(), equal.class), ("=", ""));
+        let worse = row([0.0014, 0.0020]);
+        assert_eq!((worse.change.as_str(), worse.class), ("+0.001", "worse"));
+    }
 
     /// Returns the rows of two reports with intervals of these half widths.
     fn change(scores: [u8; 2], doubts: [Option<f64>; 2], lcp_ms: [f64; 2]) -> Vec<Row> {
