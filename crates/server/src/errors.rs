@@ -78,6 +78,26 @@ pub(crate) const CODES: &[(u16, &[&str])] = &[
     (503, &["UNAVAILABLE", "SECRETS_UNAVAILABLE"]),
 ];
 
+/// A body that is not what an operation expects.
+#[derive(Debug)]
+pub(crate) struct InvalidBody {
+    /// The member that is missing or of another type, if it is known.
+    pub(crate) field: Option<String>,
+    /// The position in the list, from 0, if the member is a list.
+    pub(crate) index: Option<usize>,
+    pub(crate) reason: String,
+}
+
+impl<T: Into<String>> From<T> for InvalidBody {
+    fn from(reason: T) -> Self {
+        Self {
+            field: None,
+            index: None,
+            reason: reason.into(),
+        }
+    }
+}
+
 /// An invalid value of a request.
 #[derive(Debug)]
 pub(crate) struct InvalidValue {
@@ -125,7 +145,7 @@ pub(crate) enum Failure {
     StorageFull(#[source] Box<dyn Error + Send + Sync>),
     /// The body is not what the operation expects; the text says why.
     #[error("Invalid Request body or missing required parameters")]
-    InvalidBody(String),
+    InvalidBody(InvalidBody),
     /// A form was sent by a page of another site.
     #[error("Forbidden")]
     OtherOrigin,
@@ -283,11 +303,15 @@ impl Failure {
             field: match self {
                 Self::InvalidParameter(label) => Some(label.to_lowercase()),
                 Self::UnknownParameter { name, .. } => Some(name.clone()),
+                Self::InvalidBody(body) => body.field.clone(),
                 _ => value.map(|value| value.field.to_owned()),
             },
-            index: value.and_then(|value| value.index),
+            index: match self {
+                Self::InvalidBody(body) => body.index,
+                _ => value.and_then(|value| value.index),
+            },
             reason: match self {
-                Self::InvalidBody(reason)
+                Self::InvalidBody(InvalidBody { reason, .. })
                 | Self::UnknownParameter { reason, .. }
                 | Self::SecretsUnavailable(reason) => Some(reason),
                 _ => value.map(|value| value.reason.as_str()),

@@ -98,7 +98,7 @@ impl AgentCaller {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         let process = &announcement.process;
         if !(1..=NAME_CHARS).contains(&process.len()) || !process.chars().all(is_plain) {
-            return Err(Failure::InvalidBody("invalid id of the process".to_owned()));
+            return Err(Failure::InvalidBody("invalid id of the process".into()));
         }
         let texts = [
             &announcement.location,
@@ -109,7 +109,7 @@ impl AgentCaller {
             .iter()
             .any(|text| text.chars().count() > NAME_CHARS || text.chars().any(char::is_control))
         {
-            return Err(Failure::InvalidBody("invalid announcement".to_owned()));
+            return Err(Failure::InvalidBody("invalid announcement".into()));
         }
         let bounds = &self.record.bounds;
         if !bounds.allows_location(&announcement.location) {

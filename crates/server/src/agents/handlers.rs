@@ -188,7 +188,7 @@ pub(crate) async fn finish(
     } = message;
     if report.format > FORMAT {
         let reason = "The report is in the format of a later version.";
-        return Err(Failure::InvalidBody(reason.to_owned()));
+        return Err(Failure::InvalidBody(reason.into()));
     }
     let state = caller
         .attempt_state(&service, &attempt.tracking_id, attempt.number)
@@ -269,5 +269,5 @@ impl<T: DeserializeOwned> FromRequest<SharedState> for ReportMessage<T> {
 }
 
 fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Failure> {
-    serde_json::from_slice(text).map_err(|error| Failure::InvalidBody(error.to_string()))
+    serde_json::from_slice(text).map_err(|error| Failure::InvalidBody(error.to_string().into()))
 }

@@ -10,8 +10,12 @@ use axum::{
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::Value;
+use serde_path_to_error::Segment;
 
-use crate::{errors::Failure, state::SharedState};
+use crate::{
+    errors::{Failure, InvalidBody},
+    state::SharedState,
+};
 
 /// A body that is a JSON object.
 ///
@@ -21,13 +25,44 @@ pub(crate) struct JsonObject<T>(pub(crate) T);
 
 /// A type that is read from the text of a body.
 pub(crate) trait ReadBody: Sized {
-    fn read_body(text: &[u8]) -> serde_json::Result<Self>;
+    fn read_body(text: &[u8]) -> Result<Self, InvalidBody>;
 }
 
 impl<T: DeserializeOwned> ReadBody for T {
-    fn read_body(text: &[u8]) -> serde_json::Result<Self> {
-        serde_json::from_slice(text)
+    fn read_body(text: &[u8]) -> Result<Self, InvalidBody> {
+        members(text)
     }
+}
+
+/// Deserializes the members of a body. The error names the one that is missing or invalid.
+pub(super) fn members<T: DeserializeOwned>(text: &[u8]) -> Result<T, InvalidBody> {
+    let mut deserializer = serde_json::Deserializer::from_slice(text);
+    let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        let reason = error.inner().to_string();
+        let mut path = error.path().iter();
+        let (field, index) = match (path.next(), path.next()) {
+            (Some(Segment::Map { key }), Some(Segment::Seq { index })) => {
+                (Some(key.clone()), Some(*index))
+            }
+            (Some(Segment::Map { key }), _) => (Some(key.clone()), None),
+            _ => (missing_field(&reason).map(str::to_owned), None),
+        };
+        InvalidBody {
+            field,
+            index,
+            reason,
+        }
+    })?;
+    deserializer
+        .end()
+        .map_err(|error| InvalidBody::from(error.to_string()))?;
+    Ok(value)
+}
+
+/// Returns the name of the member that is missing, from serde's text of the error.
+fn missing_field(reason: &str) -> Option<&str> {
+    let rest = reason.strip_prefix("missing field `")?;
+    rest.split_once('`').map(|(name, _)| name)
 }
 
 /// Deserializes an optional member, which may be absent but not null, as a whole number.
@@ -56,19 +91,17 @@ impl<T: ReadBody> FromRequest<SharedState> for JsonObject<T> {
     async fn from_request(request: Request, service: &SharedState) -> Result<Self, Failure> {
         if !is_json(request.headers()) {
             let reason = "The content type must be application/json.";
-            return Err(Failure::InvalidBody(reason.to_owned()));
+            return Err(Failure::InvalidBody(reason.into()));
         }
         let limits = &service.app.limits;
         let text = read(request.into_body(), limits.body_bytes, limits.body_read).await?;
         // The derived implementation would also accept the values as an array.
         if text.trim_ascii_start().first() != Some(&b'{') {
             return Err(Failure::InvalidBody(
-                "The body must be a JSON object.".to_owned(),
+                "The body must be a JSON object.".into(),
             ));
         }
-        T::read_body(&text)
-            .map(Self)
-            .map_err(|error| Failure::InvalidBody(error.to_string()))
+        T::read_body(&text).map(Self).map_err(Failure::InvalidBody)
     }
 }
 
@@ -102,6 +135,6 @@ pub(crate) async fn read(
         Ok(Ok(body)) => Ok(body.to_bytes().into()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Failure::BodyTooLarge),
         // The client disconnected, or its chunks are malformed.
-        Ok(Err(_)) => Err(Failure::InvalidBody("The body is incomplete.".to_owned())),
+        Ok(Err(_)) => Err(Failure::InvalidBody("The body is incomplete.".into())),
     }
 }

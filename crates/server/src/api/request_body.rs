@@ -9,11 +9,11 @@ use plumbline_seam::{Order, VisitOptions};
 use plumbline_store::AuditOptions;
 use serde::{Deserialize, de::DeserializeOwned};
 
-use super::json_body::{ReadBody, text, whole_number};
+use super::json_body::{ReadBody, members, text, whole_number};
 use super::visit_options::{self, RequestedOptions};
 use crate::{
     app::App,
-    errors::{Failure, InvalidValue},
+    errors::{Failure, InvalidBody, InvalidValue},
     share::{self, MAX_SHARED_DAYS},
     start::{Orders, ValidStart},
     target,
@@ -90,11 +90,11 @@ struct CommonMembers {
 impl<T: DeserializeOwned> ReadBody for StartBody<T> {
     /// Reads each part by itself. With `serde(flatten)`, members that nobody knows would have to be
     /// valid, too.
-    fn read_body(text: &[u8]) -> serde_json::Result<Self> {
+    fn read_body(text: &[u8]) -> Result<Self, InvalidBody> {
         Ok(Self {
-            own: serde_json::from_slice(text)?,
-            common: serde_json::from_slice(text)?,
-            options: serde_json::from_slice(text)?,
+            own: members(text)?,
+            common: members(text)?,
+            options: members(text)?,
         })
     }
 }

@@ -186,6 +186,18 @@ async fn a_failure_names_the_invalid_value() {
             .contains("missing field `network`"),
         "{reply}"
     );
+    assert_eq!(reply["field"], "network");
+    for (member, value, field, index) in [
+        ("url", json!(5), "url", Value::Null),
+        ("labels", json!(["a", 5]), "labels", json!(1)),
+        ("device", Value::Null, "device", Value::Null),
+    ] {
+        let mut body = order();
+        body[member] = value;
+        let reply = rig.send(&start(&rig.key, &body)).await.whole_json();
+        assert_eq!(reply["code"], "INVALID_BODY", "{reply}");
+        assert_eq!((&reply["field"], &reply["index"]), (&json!(field), &index));
+    }
 }
 
 #[tokio::test]

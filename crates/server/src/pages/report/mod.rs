@@ -274,9 +274,7 @@ pub(crate) async fn share(
         "on" => Some(new_share(parse_days(&form.take("days"))?, now)?),
         "off" => None,
         _ => {
-            return Err(Failure::InvalidBody(
-                "`share` is neither on nor off".to_owned(),
-            ));
+            return Err(Failure::InvalidBody("`share` is neither on nor off".into()));
         }
     };
     let pages = page_parts(&service)?;
@@ -290,7 +288,7 @@ pub(super) fn parse_days(days: &str) -> Result<Option<u32>, Failure> {
         return Ok(None);
     }
     let days = days.parse().ok().and_then(valid_days);
-    let days = days.ok_or_else(|| Failure::InvalidBody("invalid number of days".to_owned()))?;
+    let days = days.ok_or_else(|| Failure::InvalidBody("invalid number of days".into()))?;
     Ok(Some(days))
 }
 

@@ -134,9 +134,7 @@ async fn store_share(
         "on" => Some(new_share(parse_days(&form.take("days"))?, now)?),
         "off" => None,
         _ => {
-            return Err(Failure::InvalidBody(
-                "`share` is neither on nor off".to_owned(),
-            ));
+            return Err(Failure::InvalidBody("`share` is neither on nor off".into()));
         }
     };
     let store = &page_parts(service)?.store;

@@ -94,7 +94,7 @@ pub(crate) async fn sign_out(
     let ends_all = match form.take("sessions").as_str() {
         "" => false,
         "all" => true,
-        _ => return Err(Failure::InvalidBody("invalid `sessions`".to_owned())),
+        _ => return Err(Failure::InvalidBody("invalid `sessions`".into())),
     };
     if ends_all && let Some(visitor) = Visitor::of(&headers, &service).await? {
         let store = &page_parts(&service)?.store;
