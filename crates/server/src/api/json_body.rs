@@ -39,13 +39,17 @@ pub(super) fn members<T: DeserializeOwned>(text: &[u8]) -> Result<T, InvalidBody
     let mut deserializer = serde_json::Deserializer::from_slice(text);
     let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let reason = error.inner().to_string();
+        if !error.inner().is_data() {
+            // The text is no JSON, wherever that was noticed.
+            return InvalidBody::from(reason);
+        }
         let mut path = error.path().iter();
         let (field, index) = match (path.next(), path.next()) {
             (Some(Segment::Map { key }), Some(Segment::Seq { index })) => {
                 (Some(key.clone()), Some(*index))
             }
             (Some(Segment::Map { key }), _) => (Some(key.clone()), None),
-            _ => (missing_field(&reason).map(str::to_owned), None),
+            _ => (named_field(&reason).map(str::to_owned), None),
         };
         InvalidBody {
             field,
@@ -53,15 +57,16 @@ pub(super) fn members<T: DeserializeOwned>(text: &[u8]) -> Result<T, InvalidBody
             reason,
         }
     })?;
-    deserializer
-        .end()
-        .map_err(|error| InvalidBody::from(error.to_string()))?;
+    let end = deserializer.end();
+    end.map_err(|error| InvalidBody::from(error.to_string()))?;
     Ok(value)
 }
 
-/// Returns the name of the member that is missing, from serde's text of the error.
-fn missing_field(reason: &str) -> Option<&str> {
-    let rest = reason.strip_prefix("missing field `")?;
+/// Returns the name of the member that is missing or given twice, from serde's text of the error.
+fn named_field(reason: &str) -> Option<&str> {
+    let rest = reason
+        .strip_prefix("missing field `")
+        .or_else(|| reason.strip_prefix("duplicate field `"))?;
     rest.split_once('`').map(|(name, _)| name)
 }
 
@@ -136,5 +141,37 @@ pub(crate) async fn read(
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Failure::BodyTooLarge),
         // The client disconnected, or its chunks are malformed.
         Ok(Err(_)) => Err(Failure::InvalidBody("The body is incomplete.".into())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    #[expect(dead_code, reason = "only errors matter")]
+    struct Wanted {
+        urls: Vec<String>,
+        runs: Option<i64>,
+    }
+
+    #[test]
+    fn errors_name_the_member_unless_the_text_is_no_json() {
+        for (text, field, index) in [
+            ("{}", Some("urls"), None),
+            (r#"{"urls": ["a", 5]}"#, Some("urls"), Some(1)),
+            (r#"{"urls": [], "runs": "x"}"#, Some("runs"), None),
+            (r#"{"urls": [], "urls": []}"#, Some("urls"), None),
+            (r#"{"urls": ["a""#, None, None),
+            (r#"{"urls": []} x"#, None, None),
+        ] {
+            let error = members::<Wanted>(text.as_bytes()).unwrap_err();
+            assert_eq!(
+                (error.field.as_deref(), error.index),
+                (field, index),
+                "{text}"
+            );
+            assert!(!error.reason.is_empty());
+        }
     }
 }
