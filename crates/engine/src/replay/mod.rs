@@ -38,12 +38,12 @@ use crate::metrics::lcp;
 /// a slow phone. A paint that comes later waited for something else.
 const MAX_PRESENTATION_US: f64 = 100_000.0;
 /// The part of the time for layout and paint that remains without the requests that block
-/// rendering: there is less to apply to the page and to draw. Measured on 28 pages.
+/// rendering: there is less to apply to the page and to draw. Chosen by how many estimates agree.
 const RENDERING_WITHOUT_BLOCKING: f64 = 0.75;
 
 /// The most time that a paint gains without bytes, as a multiple of the time that the line takes
-/// for them: what is not transferred is not parsed either. The rate that is fitted to the load may
-/// be lower than that of the line.
+/// for them: what is not transferred is not parsed either. Chosen by how many estimates agree. The
+/// rate that is fitted to the load may be lower than that of the line.
 const MOST_GAINED: f64 = 1.1;
 
 /// The largest paint is the first one if it comes within this time after it.
