@@ -334,3 +334,96 @@ impl Replay {
         self.network.extra_rtt_ms(origin)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::simulate::tests::star;
+    use super::*;
+
+    const LARGEST_IMAGE: &str = "image";
+    const SAVED_BYTES: f64 = 2000.0;
+
+    /// Returns a load of a document, a style sheet and an image, and a paint that waits for all
+    /// three of them until this time.
+    fn stage(network: &ReplayNetwork, observed_ms: f64) -> Stage {
+        let mut graph = star(&["VeryHigh", "VeryHigh"], 1);
+        let ids = ["document", "sheet", LARGEST_IMAGE];
+        let nodes = graph.nodes.iter_mut().zip(ids);
+        for (at, (node, id)) in nodes.enumerate() {
+            graph.by_id.insert(id.to_owned(), at);
+            if let (NodeKind::Request(request), LARGEST_IMAGE) = (&mut node.kind, id) {
+                request.resource_type = "Image".to_owned();
+            }
+        }
+        let paint = ObservedPaint {
+            us: observed_ms * 1000.0,
+            needed: vec![true; ids.len()],
+            is_drawn_by_script: false,
+        };
+        Stage::of(&graph, network, paint, observed_ms).unwrap()
+    }
+
+    /// Returns a page whose largest paint, an image, comes this long after the start, and after the
+    /// first paint unless it is that.
+    fn page(observed_ms: f64, is_largest_first: bool) -> Replay {
+        let network = ReplayNetwork::plain(150.0, 100.0);
+        Replay {
+            first_paint: Some(stage(&network, observed_ms)),
+            largest_paint: Some(stage(&network, observed_ms)),
+            is_largest_first,
+            largest_image: Some(LARGEST_IMAGE.to_owned()),
+            before_largest: HashSet::new(),
+            network,
+        }
+    }
+
+    fn saved_ms(page: &Replay, paint: Paint, ids: &[&str]) -> Option<f64> {
+        let wasted: Vec<_> = ids.iter().map(|id| (*id, SAVED_BYTES)).collect();
+        page.saved_ms_without_bytes(paint, &wasted)
+    }
+
+    #[test]
+    fn what_is_not_an_image_saves_little_more_than_its_time_on_the_line() {
+        // So late a paint makes the fitted line four times slower than the emulated one.
+        let page = page(60_000.0, true);
+        let on_line_ms = SAVED_BYTES * 8.0 / page.network.bits_per_ms;
+        let saved_ms = |ids: &[&str]| saved_ms(&page, Paint::First, ids).unwrap();
+        assert_eq!(saved_ms(&["sheet"]), on_line_ms * MOST_GAINED);
+        assert_eq!(
+            saved_ms(&["document", "sheet"]),
+            on_line_ms * 2.0 * MOST_GAINED
+        );
+        assert!(saved_ms(&[LARGEST_IMAGE]) > on_line_ms * MOST_GAINED);
+    }
+
+    #[test]
+    fn a_saving_below_the_limit_is_the_simulated_one() {
+        // The fitted line is faster than the emulated one.
+        let page = page(1000.0, true);
+        let on_line_ms = SAVED_BYTES * 8.0 / page.network.bits_per_ms;
+        let saved_ms = saved_ms(&page, Paint::First, &["sheet"]).unwrap();
+        assert!(0.0 < saved_ms && saved_ms < on_line_ms, "{saved_ms} ms");
+    }
+
+    #[test]
+    fn a_largest_paint_after_the_first_one_gains_only_by_its_own_image() {
+        let page = page(1500.0, false);
+        assert_eq!(saved_ms(&page, Paint::Largest, &["sheet"]), None);
+        assert!(saved_ms(&page, Paint::Largest, &["sheet", LARGEST_IMAGE]).is_some());
+        assert!(saved_ms(&page, Paint::First, &["sheet"]).is_some());
+    }
+
+    #[test]
+    fn a_largest_paint_that_is_the_first_one_gains_by_any_file() {
+        let page = page(1500.0, true);
+        assert!(saved_ms(&page, Paint::Largest, &["sheet"]).is_some_and(|ms| ms > 0.0));
+    }
+
+    #[test]
+    fn nothing_is_known_of_a_paint_that_did_not_occur_and_nothing_gained_by_unknown_files() {
+        let mut page = page(1500.0, true);
+        assert_eq!(saved_ms(&page, Paint::First, &["other"]), Some(0.0));
+        page.first_paint = None;
+        assert_eq!(saved_ms(&page, Paint::First, &["sheet"]), None);
+    }
+}
