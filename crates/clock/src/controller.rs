@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::core::set_priority;
 use crate::{
-    BrowserThreads, CorePace, CoreSensors, PageClock, PageTime, RateControl, Sample, Turn,
+    BrowserThreads, CorePace, CoreSensors, PageClock, PageTime, RateControl, Sample, Turn, Waiter,
     WorkRecord,
 };
 
@@ -158,7 +158,9 @@ impl Control {
             work.add(self.clock.now(), &sample, self.rate, device_rate);
             work.add_pace(self.clock.now(), pace, core_speed, sample.activity);
             let rate = self.rates.next_rate(sample.activity, self.rate, core_speed);
-            let step = self.step(&sample);
+            // Without a run since the sample, no wait has changed since then.
+            let waiters = self.clock.waiters().unwrap_or_default();
+            let step = self.step(&sample, &waiters);
             match step {
                 Step::Run | Step::Hold => self.set_rate(rate),
                 Step::Await => {
@@ -176,7 +178,7 @@ impl Control {
                     self.record.jumps += 1;
                 }
             }
-            self.interrupt_due();
+            self.interrupt_due(&waiters);
             if step == Step::Await {
                 let since = *self.awaited_since.get_or_insert_with(Instant::now);
                 let is_long = since.elapsed() >= MAX_AWAIT_IN_TURN;
@@ -252,7 +254,7 @@ impl Control {
         self.rate = rate;
     }
 
-    fn step(&mut self, sample: &Sample) -> Step {
+    fn step(&mut self, sample: &Sample, waiters: &[Waiter]) -> Step {
         let now = self.clock.now();
         let next_registered = self.clock.next_registered();
         let has_requests = self.clock.outside().has_requests();
@@ -276,8 +278,7 @@ impl Control {
         if sample.activity.is_busy() || self.threads.have_run() {
             return Step::Run;
         }
-        let waiters = self.clock.waiters().unwrap_or_default();
-        let next_wait = self.threads.next_deadline(&waiters, now);
+        let next_wait = self.threads.next_deadline(waiters, now);
         let next = next_wait
             .into_iter()
             .chain(next_registered)
@@ -318,12 +319,9 @@ impl Control {
 
     /// Interrupts waits that ended by a jump. One that began in the same moment did not notice the
     /// first signal, so this is repeated.
-    fn interrupt_due(&self) {
-        if self.record.jumps == 0 {
-            return;
-        }
-        if let Ok(waiters) = self.clock.waiters() {
-            self.threads.interrupt_due(&waiters, self.clock.now());
+    fn interrupt_due(&self, waiters: &[Waiter]) {
+        if self.record.jumps > 0 {
+            self.threads.interrupt_due(waiters, self.clock.now());
         }
     }
 }

@@ -51,6 +51,8 @@ pub struct BrowserThreads {
 #[derive(Debug)]
 struct Process {
     clock: Option<ProcessClock>,
+    /// The directory of its threads; `None` if the process has ended.
+    tasks: Option<File>,
     is_renderer: bool,
     looks: u32,
     /// The processor time of all threads together at the last sample. If it is unchanged, no thread
@@ -179,11 +181,7 @@ impl BrowserThreads {
     /// Returns whether a process has threads that have not been found yet. The next sample searches
     /// for them.
     pub fn has_unknown_threads(&mut self) -> bool {
-        let has_unknown = self.processes.iter().any(|(id, process)| {
-            // The directory has a link for each thread, and two of its own.
-            let metadata = fs::metadata(format!("/proc/{id}/task"));
-            metadata.is_ok_and(|metadata| metadata.nlink() > process.threads.len() as u64 + 2)
-        });
+        let has_unknown = self.processes.values().any(Process::has_unknown_threads);
         if has_unknown {
             (self.looked_at, self.searched_at) = (None, None);
         }
@@ -192,15 +190,17 @@ impl BrowserThreads {
 
     /// Returns the earliest end of a wait of a thread that exists and whose end has not passed.
     pub fn next_deadline(&self, waiters: &[Waiter], now: PageTime) -> Option<PageTime> {
-        let ids: HashSet<i32> = self
-            .threads()
-            .map(|(_, _, thread)| thread.inner_id)
-            .collect();
-        waiters
-            .iter()
-            .filter(|waiter| waiter.deadline > now && ids.contains(&waiter.thread))
+        let mut waiting: Vec<&Waiter> = waiters.iter().filter(|it| it.deadline > now).collect();
+        waiting.sort_unstable_by_key(|waiter| waiter.deadline);
+        // The first one nearly always exists, so few threads are compared with.
+        let exists = |waiter: &&Waiter| {
+            self.threads()
+                .any(|(_, _, it)| it.inner_id == waiter.thread)
+        };
+        waiting
+            .into_iter()
+            .find(exists)
             .map(|waiter| waiter.deadline)
-            .min()
     }
 
     /// Interrupts the threads whose wait has ended by a jump of the clock. Threads of other process
@@ -211,6 +211,9 @@ impl BrowserThreads {
             .filter(|waiter| waiter.deadline <= now)
             .map(|waiter| waiter.thread)
             .collect();
+        if due.is_empty() {
+            return;
+        }
         for (process, id, thread) in self.threads() {
             if due.contains(&thread.inner_id) {
                 // It fails if the thread has ended.
@@ -276,6 +279,7 @@ impl Process {
     fn new(id: i32) -> Self {
         Self {
             clock: ProcessClock::of(id),
+            tasks: File::open(format!("/proc/{id}/task")).ok(),
             is_renderer: false,
             looks: 0,
             ran: None,
@@ -288,6 +292,12 @@ impl Process {
     /// Returns the processor time of all threads, or `None` if the process has ended.
     fn time(&self) -> Option<Duration> {
         self.clock.and_then(ProcessClock::now)
+    }
+
+    fn has_unknown_threads(&self) -> bool {
+        let metadata = self.tasks.as_ref().and_then(|tasks| tasks.metadata().ok());
+        // The directory has a link for each thread, and two of its own.
+        metadata.is_some_and(|metadata| metadata.nlink() > self.threads.len() as u64 + 2)
     }
 
     /// Adds the activity of the threads since the last sample. That of a thread that did not run
