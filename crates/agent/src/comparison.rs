@@ -83,10 +83,14 @@ impl Auditor {
                     )
                     .await?;
                 if let Some(failure) = &visit.report.error {
+                    let failure = of_page(page, &side.order.url, failure);
                     let visit = if page == 0 {
+                        let mut visit = visit;
+                        visit.report.error = Some(failure);
                         visit
                     } else {
-                        of_second_page(order, &visit.report, failure)
+                        let conditions = visit.report.conditions.clone();
+                        Report::failed(&order.url, conditions, failure).into()
                     };
                     return Ok(session.add_to(visit.pack(encoding).await?));
                 }
@@ -116,6 +120,8 @@ impl Auditor {
         let changes = replay.map_or(&[][..], |replay| &replay.changes);
         first.report.comparison = Some(Box::new(ComparedPages {
             urls: [order.url.clone(), second_url.to_owned()],
+            redirected_to: [&first.report, &second.report]
+                .map(|report| report.redirected_to().map(str::to_owned)),
             changes: changes.iter().map(ToString::to_string).collect(),
             left_out: replay.map_or_else(Vec::new, |replay| replay.left_out.clone()),
             comparison,
@@ -139,9 +145,30 @@ impl Side {
     }
 }
 
-/// Returns the visit to report if the second page could not be measured.
-fn of_second_page(order: &Order, report: &Report, failure: &Failure) -> JudgedVisit {
-    let message = format!("The second page: {}", failure.message);
-    let failure = Failure::new(failure.code, message);
-    Report::failed(&order.url, report.conditions.clone(), failure).into()
+/// Returns the failure of one of two pages, with a message that names the page.
+fn of_page(page: usize, url: &str, failure: &Failure) -> Failure {
+    let name = ["The first page", "The second page"][page];
+    let reason = &failure.message;
+    Failure::new(
+        failure.code,
+        format!("{name}, {url}, could not be measured: {reason}"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use plumbline_bundle::FailureCode;
+
+    use super::*;
+
+    #[test]
+    fn a_failure_names_the_page_that_could_not_be_measured() {
+        let failure = Failure::new(FailureCode::HttpError, "The server answered with 404.");
+        let message = |page| of_page(page, "https://b.test/", &failure).message;
+        assert_eq!(
+            message(0),
+            "The first page, https://b.test/, could not be measured: The server answered with 404."
+        );
+        assert!(message(1).starts_with("The second page, "));
+    }
 }

@@ -96,6 +96,13 @@ pub struct MainDocument {
     pub mime_type: String,
 }
 
+impl MainDocument {
+    /// Returns the status if it is that of an error.
+    pub fn error_status(&self) -> Option<u16> {
+        Some(self.status).filter(|status| *status >= 400)
+    }
+}
+
 /// The browser that made the visit.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BrowserIdentity {

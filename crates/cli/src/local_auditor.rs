@@ -12,8 +12,9 @@ use url::Url;
 
 use crate::args::{ChoiceArgs, ConditionArgs};
 use crate::exit::Exit;
+use crate::page_url;
 use crate::settings::{TargetSettings, calibration_file, launch_options};
-use crate::suggestion::unknown_id;
+use crate::suggestion::{unknown_device, unknown_location, unknown_network};
 
 /// Prepares audits of pages under the same conditions.
 pub fn prepare<const N: usize>(
@@ -86,30 +87,15 @@ const DEFAULT_DEVICE: &str = "mobile";
 /// Checks the ids and the URL of an order.
 fn check(order: &Order, catalog: &Catalog) -> Result<Url, Exit> {
     if catalog.device(&order.device).is_none() {
-        let ids = catalog.devices().iter().map(|device| device.id.as_str());
-        return Err(Exit::usage(unknown_id("device", &order.device, ids)));
+        return Err(Exit::usage(unknown_device(catalog, &order.device)));
     }
     if catalog.network(&order.network).is_none() {
-        let ids = catalog.networks().iter().map(|network| network.id.as_str());
-        return Err(Exit::usage(unknown_id("network", &order.network, ids)));
+        return Err(Exit::usage(unknown_network(catalog, &order.network)));
     }
     if catalog.location(&order.location).is_none() {
-        let ids = catalog
-            .locations()
-            .iter()
-            .map(|location| location.id.as_str());
-        return Err(Exit::usage(unknown_id("location", &order.location, ids)));
+        return Err(Exit::usage(unknown_location(catalog, &order.location)));
     }
-    let url = Url::parse(&order.url);
-    if let Ok(url) = &url
-        && matches!(url.scheme(), "http" | "https")
-    {
-        return Ok(url.clone());
-    }
-    Err(Exit::usage(match url {
-        Ok(_) => format!("`{}` is not an http or https URL", order.url),
-        Err(error) => format!("`{}` is not a URL: {error}", order.url),
-    }))
+    page_url::parse(&order.url).map_err(Exit::usage)
 }
 
 fn target_of(url: &Url) -> Option<Target> {

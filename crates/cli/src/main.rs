@@ -16,6 +16,7 @@ mod field_quota;
 mod local_auditor;
 mod opener;
 mod output;
+mod page_url;
 mod progress_line;
 mod recording_files;
 mod retention;

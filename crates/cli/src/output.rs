@@ -6,6 +6,7 @@ use plumbline_engine::media::report_media;
 use plumbline_report::budget::BudgetResult;
 use plumbline_report::contract::iso8601_ms;
 use plumbline_report::{ExportError, ExportSource, Format, JunitOptions};
+use rustix::fs::Access;
 use url::Url;
 
 use crate::args::OutputArgs;
@@ -61,6 +62,16 @@ impl Outputs {
             junit_checks: args.junit_checks,
             destination,
         })
+    }
+
+    /// Checks that the destination can be written, so that an audit is not made in vain.
+    pub fn check_destination(&self) -> Result<(), Exit> {
+        match &self.destination {
+            Destination::File(path) | Destination::Files(Some(path)) => {
+                check_file(path, "--output-path")
+            }
+            Destination::StandardOutput | Destination::Files(None) => Ok(()),
+        }
     }
 
     /// Whether a report is written to standard output.
@@ -128,6 +139,25 @@ impl Outputs {
         }
         Ok(html_file)
     }
+}
+
+/// Checks that a file can be written into its directory. `flag` is the flag that names the file.
+pub fn check_file(path: &Path, flag: &str) -> Result<(), Exit> {
+    let usage = |reason: String| Exit::usage(format!("{flag} {}: {reason}", path.display()));
+    if path.is_dir() {
+        return Err(usage("it is a directory; name a file in it".to_owned()));
+    }
+    let directory = path.parent().filter(|it| !it.as_os_str().is_empty());
+    let directory = directory.unwrap_or(Path::new("."));
+    if !directory.is_dir() {
+        return Err(usage(format!(
+            "there is no directory {}; create it first",
+            directory.display()
+        )));
+    }
+    let target = if path.exists() { path } else { directory };
+    rustix::fs::access(target, Access::WRITE_OK)
+        .map_err(|error| usage(format!("{} cannot be written: {error}", target.display())))
 }
 
 /// Returns whether the evidence that a format cannot be made without is there.
@@ -203,4 +233,27 @@ fn default_prefix(source: &ExportSource) -> PathBuf {
     };
     let host: String = host.chars().map(plain).collect();
     PathBuf::from(format!("{}_{time}", host.trim_matches('_')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_needs_a_directory_that_exists() {
+        let directory = tempfile::tempdir().unwrap();
+        let message = |name: &str| match check_file(&directory.path().join(name), "--bundle") {
+            Err(Exit::Usage(message)) => message,
+            other => panic!("{other:?}"),
+        };
+        assert!(check_file(&directory.path().join("page.html"), "--bundle").is_ok());
+        assert!(check_file(Path::new("page.html"), "--bundle").is_ok());
+        let missing = message("none/page.html");
+        assert!(missing.starts_with("--bundle /"), "{missing}");
+        assert!(
+            missing.contains("page.html: there is no directory /"),
+            "{missing}"
+        );
+        assert!(message("").contains("it is a directory"));
+    }
 }

@@ -22,7 +22,7 @@ use crate::available_memory;
 use crate::exit::Exit;
 use crate::retention::Keep;
 use crate::storage::StoreLocation;
-use crate::suggestion::unknown_id;
+use crate::suggestion::unknown_location;
 
 /// The default location of this machine: that of the first agent in the API's examples.
 const DEFAULT_LOCATION: &str = "us-tx";
@@ -169,11 +169,7 @@ impl TargetSettings {
             id: agent_location.unwrap_or_else(|| DEFAULT_LOCATION.to_owned()),
         };
         if catalog.location(&agent_location.id).is_none() {
-            let ids = catalog
-                .locations()
-                .iter()
-                .map(|location| location.id.as_str());
-            let message = unknown_id("location", &agent_location.id, ids);
+            let message = unknown_location(&catalog, &agent_location.id);
             return Err(Exit::usage(format!("--agent-location: {message}")));
         }
         Ok(Self {

@@ -16,6 +16,7 @@ use plumbline_model::scoring::MetricKind;
 use plumbline_trace::{MAX_SCREENSHOTS, ProtocolLog, Trace};
 
 use crate::cache_use::cache_use;
+use crate::document_urls::document_urls;
 use crate::facts::{Facts, Requests};
 use crate::media::{self};
 use crate::metrics::processor::Processor;
@@ -50,6 +51,7 @@ fn report(facts: &Facts, conditions: Conditions) -> Report {
     let bundle = facts.bundle;
     let mut report = Report {
         final_url: Some(bundle.final_url.clone()),
+        document_urls: document_urls(facts),
         warnings: bundle.warnings.clone(),
         document: Some(bundle.document.clone()),
         browser: Some(bundle.browser.clone()),

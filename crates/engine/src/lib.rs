@@ -11,6 +11,7 @@
 
 mod cache_use;
 pub mod checks;
+mod document_urls;
 mod evaluate;
 pub mod facts;
 pub mod media;

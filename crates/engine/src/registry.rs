@@ -238,7 +238,7 @@ impl RegisteredCheck {
             group: self.group,
             summary: outcome.summary,
             why: check.why(),
-            fix: check.fix(),
+            fix: outcome.fix.unwrap_or_else(|| check.fix()),
             learn_more: check.learn_more.map(str::to_owned),
             details: outcome.details,
             savings: outcome.savings,

@@ -13,6 +13,7 @@ pub mod cache_use;
 pub mod category;
 pub mod check;
 pub mod comparison;
+pub mod document_urls;
 pub mod experiment;
 pub mod field;
 pub mod interval;

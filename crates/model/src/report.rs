@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::cache_use::CacheUse;
 use crate::category::CategoryResult;
 use crate::comparison::ComparedPages;
+use crate::document_urls::{DocumentUrls, redirected_to};
 use crate::field::{FieldData, FieldReason};
 use crate::interval::Intervals;
 use crate::responsiveness::Responsiveness;
@@ -24,8 +25,13 @@ pub const FORMAT: u32 = 1;
 pub struct Report {
     pub format: u32,
     pub requested_url: String,
-    /// The URL of the measured document after redirects; `None` if there was no document.
+    /// The URL that the measured document had in the end, after redirects and changes by its
+    /// scripts; `None` if there was no document.
     pub final_url: Option<String>,
+    /// The URLs of the requests for the document; `None` without their evidence, and in reports of
+    /// versions that did not record them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub document_urls: Option<DocumentUrls>,
     pub conditions: Conditions,
     pub scores: Scores,
     /// The metrics; `None` if the page could not be measured, with the reason in `error`.
@@ -90,6 +96,7 @@ impl Report {
             format: FORMAT,
             requested_url: requested_url.to_owned(),
             final_url: None,
+            document_urls: None,
             conditions,
             scores: Scores::default(),
             metrics: None,
@@ -113,7 +120,8 @@ impl Report {
 
     /// Returns the URL of the measured document if the request was redirected to another page.
     pub fn redirected_to(&self) -> Option<&str> {
-        redirected_to(&self.requested_url, self.final_url.as_deref()?)
+        let urls = self.document_urls.as_ref();
+        redirected_to(urls, &self.requested_url, self.final_url.as_deref())
     }
 
     /// Creates the report of a page that could not be measured.
@@ -123,18 +131,6 @@ impl Report {
             ..Self::unmeasured(requested_url, conditions)
         }
     }
-}
-
-/// Returns the URL of a document if it has another host or path than the requested one. A redirect
-/// to HTTPS, a slash at the end, a query and a fragment do not make another page.
-pub fn redirected_to<'a>(requested_url: &str, final_url: &'a str) -> Option<&'a str> {
-    fn host_and_path(url: &str) -> (String, &str) {
-        let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-        let page = rest.split(['?', '#']).next().unwrap_or_default();
-        let (host, path) = page.split_once('/').unwrap_or((page, ""));
-        (host.to_ascii_lowercase(), path.trim_end_matches('/'))
-    }
-    (host_and_path(requested_url) != host_and_path(final_url)).then_some(final_url)
 }
 
 /// The conditions under which the page was loaded. Names are stored with ids because a report
@@ -334,12 +330,13 @@ pub struct LocationConditions {
 
 impl LocationConditions {
     /// Returns the location for people. It names a place only if the operator stated that the agent
-    /// is there, or if the place was simulated.
+    /// is there, or if the place was simulated or only requested.
     pub fn label(&self) -> String {
         match (self.mode, self.is_stated) {
             (LocationMode::Agent, Some(false)) => "this machine, place not stated".to_owned(),
             (LocationMode::Agent, _) => self.name.clone(),
             (LocationMode::Simulated, _) => format!("{}, simulated", self.name),
+            (LocationMode::Requested, _) => format!("{} requested", self.name),
         }
     }
 }
@@ -351,6 +348,8 @@ pub enum LocationMode {
     Agent,
     /// The agent was elsewhere; the distance was added to the round-trip time.
     Simulated,
+    /// There was no visit; the conditions are those that were requested.
+    Requested,
 }
 
 /// The speed of the page's CPU, and how it was measured. Speeds are on the scale of Lighthouse's
@@ -471,27 +470,6 @@ pub struct Metric {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_redirect_to_another_host_or_path_is_one_to_another_page() {
-        let requested = "http://example.com/shop";
-        for same in [
-            "https://example.com/shop",
-            "https://EXAMPLE.com/shop/",
-            "http://example.com/shop?page=1#top",
-        ] {
-            assert_eq!(redirected_to(requested, same), None, "{same}");
-        }
-        for other in [
-            "http://example.com/",
-            "http://example.com/login?next=/shop",
-            "http://www.example.com/shop",
-            "http://example.com:8080/shop",
-            "http://example.com/Shop",
-        ] {
-            assert_eq!(redirected_to(requested, other), Some(other));
-        }
-    }
     use serde_json::json;
 
     #[test]

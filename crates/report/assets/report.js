@@ -122,8 +122,7 @@ addEventListener("keydown", (event) => {
 });
 
 for (const field of all(".js-link")) {
-  field.value = new URL(field.value, location).href;
-  field.hidden = false;
+  field.value = field.parentElement.querySelector("a").href;
 }
 for (const button of all(".js-copy")) {
   button.hidden = false;

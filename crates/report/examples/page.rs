@@ -7,7 +7,7 @@ use plumbline_report::html::standalone;
 fn main() -> Result<(), Error> {
     let path = std::env::args().nth(1).unwrap_or_default();
     let report = serde_json::from_slice(&std::fs::read(&path)?)?;
-    let page = standalone(&report, None, None).map_err(Error::other)?;
+    let page = standalone(&report, None, None, None).map_err(Error::other)?;
     print!("{page}");
     Ok(())
 }

@@ -70,7 +70,9 @@ impl<'a> ComparisonReport<'a> {
         Some(Self {
             conditions: format!(
                 "{}, {}, {}",
-                conditions.device.name, conditions.network.name, conditions.location.name
+                conditions.device.name,
+                conditions.network.name,
+                conditions.location.label()
             ),
             made_at: iso8601_ms(made_at_ms),
             compared: report.comparison.as_deref()?,
@@ -102,9 +104,23 @@ impl<'a> ComparisonReport<'a> {
         self.compared.requests.iter().map(request_cells).collect()
     }
 
+    /// Returns for each page its letter, its URL, and a sentence if that redirects to another page.
+    fn pages(&self) -> [(&'static str, &str, Option<String>); 2] {
+        let page = |index: usize| {
+            let target = self.compared.redirected_to[index].as_ref();
+            let note = target.map(|url| format!("redirects to {url}, which was measured"));
+            (["A", "B"][index], &*self.compared.urls[index], note)
+        };
+        [page(0), page(1)]
+    }
+
     fn write_text(&self, out: &mut String) -> std::fmt::Result {
-        let [first, second] = &self.compared.urls;
-        writeln!(out, "A  {first}\nB  {second}")?;
+        for (name, url, note) in self.pages() {
+            writeln!(out, "{name}  {url}")?;
+            if let Some(note) = note {
+                writeln!(out, "   {note}")?;
+            }
+        }
         for change in &self.compared.changes {
             writeln!(out, "   with {change}")?;
         }
@@ -131,13 +147,13 @@ impl<'a> ComparisonReport<'a> {
     }
 
     fn write_markdown(&self, out: &mut String) -> std::fmt::Result {
-        let [first, second] = self
-            .compared
-            .urls
-            .clone()
-            .map(|url| url.replace('|', "%7C"));
         writeln!(out, "**{}**\n", headline(self.compared))?;
-        writeln!(out, "- A: {first}\n- B: {second}")?;
+        for (name, url, note) in self.pages() {
+            writeln!(out, "- {name}: {}", url.replace('|', "%7C"))?;
+            if let Some(note) = note {
+                writeln!(out, "  - {}", note.replace('|', "%7C"))?;
+            }
+        }
         for change in &self.compared.changes {
             writeln!(out, "  - with {}", change.replace('`', ""))?;
         }
@@ -303,6 +319,7 @@ mod tests {
     use plumbline_model::comparison::{Comparison, evidence};
     use plumbline_model::interval::Interval;
     use plumbline_model::media::ReportMedia;
+    use plumbline_model::report::LocationMode;
 
     use super::*;
 
@@ -328,6 +345,7 @@ mod tests {
                 "https://a.test/".to_owned(),
                 "https://b.test/?x=<&|>".to_owned(),
             ],
+            redirected_to: [None, None],
             changes: Vec::new(),
             left_out: Vec::new(),
             comparison: Comparison {
@@ -403,6 +421,37 @@ mod tests {
             let text = render(&compared, format);
             assert!(text.contains(sentence), "{text}");
         }
+    }
+
+    #[test]
+    fn a_page_that_redirects_to_another_one_is_named() {
+        let compared = ComparedPages {
+            redirected_to: [None, Some("https://b.test/login".to_owned())],
+            ..compared()
+        };
+        for format in [ComparisonFormat::Text, ComparisonFormat::Markdown] {
+            let text = render(&compared, format);
+            let note = "redirects to https://b.test/login, which was measured";
+            assert_eq!(text.matches(note).count(), 1, "{text}");
+        }
+        let json = render(&compared, ComparisonFormat::Json);
+        assert!(json.contains("redirectedTo"), "{json}");
+    }
+
+    #[test]
+    fn the_location_of_this_machine_is_not_a_stated_place() {
+        let mut report = crate::testing::report();
+        let location = &mut report.conditions.location;
+        location.mode = LocationMode::Agent;
+        location.is_stated = Some(false);
+        report.comparison = Some(Box::new(compared()));
+        let compared = ComparisonReport::of(&report, 0).unwrap();
+        let place = "this machine, place not stated";
+        assert!(
+            compared.conditions.ends_with(place),
+            "{}",
+            compared.conditions
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The report in the format of the public API: rounded, with every member present.
 
-use plumbline_bundle::Failure;
+use plumbline_bundle::{Failure, MainDocument};
 use plumbline_model::field::{FieldData, FieldKind, FieldReason};
 use plumbline_model::report::{Conditions, Metric, Metrics, Scores};
 use plumbline_model::responsiveness::Responsiveness;
@@ -22,7 +22,7 @@ pub fn audit_data(
         "network": report.conditions.network.name,
         "location": report.conditions.location.name,
         "createdAt": iso8601_ms(created_at_ms),
-        "labData": figures(&report.scores, report.metrics.as_ref()),
+        "labData": figures(&report.scores, report.metrics.as_ref(), report.document.as_ref()),
         "fieldData": report.field_data.as_ref().map(field_figures),
     });
     if let Some(field) = &report.field_data {
@@ -56,6 +56,7 @@ struct ContractReport {
     conditions: Conditions,
     scores: Scores,
     metrics: Option<Metrics>,
+    document: Option<MainDocument>,
     error: Option<Failure>,
     field_data: Option<FieldData>,
     field_data_reason: Option<FieldReason>,
@@ -83,10 +84,14 @@ fn four_decimals(value: f64) -> f64 {
 }
 
 /// Returns scores and milliseconds as whole numbers and layout shift with up to four decimals; null
-/// if not measured.
-pub fn figures(scores: &Scores, metrics: Option<&Metrics>) -> Value {
+/// if not measured. The figures of an error page have its status.
+pub fn figures(
+    scores: &Scores,
+    metrics: Option<&Metrics>,
+    document: Option<&MainDocument>,
+) -> Value {
     let whole = |metric: Option<&Metric>| metric.map(|metric| metric.value.round() as i64);
-    json!({
+    let mut figures = json!({
         "performance": scores.performance,
         "accessibility": scores.accessibility,
         "seo": scores.seo,
@@ -98,7 +103,11 @@ pub fn figures(scores: &Scores, metrics: Option<&Metrics>) -> Value {
         "cls": metrics.and_then(|m| m.cls).map(|cls| four_decimals(cls.value)),
         "si": whole(metrics.and_then(|m| m.si.as_ref())),
         "tti": whole(metrics.and_then(|m| m.tti.as_ref())),
-    })
+    });
+    if let Some(status) = document.and_then(MainDocument::error_status) {
+        figures["errorStatus"] = json!(status);
+    }
+    figures
 }
 
 /// Formats a time in UTC with milliseconds and `Z`.
@@ -112,6 +121,21 @@ pub fn iso8601_ms(ms_since_epoch: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_figures_of_an_error_page_have_its_status() {
+        let report = crate::testing::report();
+        let status_of = |status: u16| {
+            let document = MainDocument {
+                status,
+                ..MainDocument::default()
+            };
+            let figures = figures(&report.scores, report.metrics.as_ref(), Some(&document));
+            figures.get("errorStatus").and_then(Value::as_u64)
+        };
+        assert_eq!(status_of(500), Some(500));
+        assert_eq!(status_of(200), None);
+    }
 
     #[test]
     fn times_have_milliseconds_and_end_with_z() {

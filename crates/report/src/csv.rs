@@ -131,6 +131,7 @@ mod tests {
             bundle: None,
             media: None,
             made_at_ms: 0,
+            logo: None,
             junit: crate::JunitOptions::default(),
         });
         let lines: Vec<&str> = text.split("\r\n").collect();

@@ -9,6 +9,7 @@ use plumbline_model::report::Report;
 use serde::Serialize;
 
 use crate::contract::iso8601_ms;
+use crate::html::LogoFile;
 use crate::junit::{self, JunitOptions};
 use crate::{csv, har, html, lighthouse, trace_file, video};
 
@@ -24,6 +25,8 @@ pub struct ExportSource<'a> {
     pub made_at_ms: i64,
     /// The contents of a JUnit file.
     pub junit: JunitOptions<'a>,
+    /// The operator's logo, for the HTML page.
+    pub logo: Option<LogoFile<'a>>,
 }
 
 /// An export format.
@@ -58,6 +61,8 @@ pub struct StoredAudit<'a> {
     /// The packed report media, as long as they are stored.
     pub media: Option<&'a [u8]>,
     pub made_at_ms: i64,
+    /// The operator's logo, for the HTML page.
+    pub logo: Option<LogoFile<'a>>,
 }
 
 /// An error while exporting a report.
@@ -217,6 +222,7 @@ impl Format {
             media: media.as_ref(),
             made_at_ms: stored.made_at_ms,
             junit: JunitOptions::default(),
+            logo: stored.logo,
         })
     }
 
@@ -245,7 +251,8 @@ impl Format {
                 trace_file::render(bundle, trace.ok_or(ExportError::NoProfile)?)?
             }
             Self::Html => {
-                html::standalone(source.report, source.media, Some(source.made_at_ms))?.into_bytes()
+                let made_at_ms = Some(source.made_at_ms);
+                html::standalone(source.report, source.media, made_at_ms, source.logo)?.into_bytes()
             }
             Self::Video => video::render(source)?.ok_or(ExportError::NoScreenshots)?,
         })
@@ -280,6 +287,7 @@ mod tests {
                 bundle: None,
                 media: None,
                 made_at_ms: 0,
+                logo: None,
                 junit: JunitOptions::default(),
             };
             let with_bundle = ExportSource {
@@ -303,6 +311,7 @@ mod tests {
             bundle: None,
             media: None,
             made_at_ms: 0,
+            logo: None,
             junit: JunitOptions::default(),
         };
         let json = Format::Json.export(&source).unwrap();
@@ -330,12 +339,14 @@ mod tests {
                     bundle: Some(&packed),
                     media: None,
                     made_at_ms: 1,
+                    logo: None,
                 });
                 let of_whole = format.export(&ExportSource {
                     report: &report,
                     bundle: Some(&bundle),
                     media: None,
                     made_at_ms: 1,
+                    logo: None,
                     junit: JunitOptions::default(),
                 });
                 assert_eq!(of_parts.unwrap(), of_whole.unwrap(), "{format:?}");
@@ -352,6 +363,7 @@ mod tests {
             bundle: Some(&bundle),
             media: None,
             made_at_ms: 1,
+            logo: None,
             junit: JunitOptions::default(),
         };
         for format in Format::ALL {

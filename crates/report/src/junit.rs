@@ -128,23 +128,30 @@ fn metrics(source: &ExportSource) -> Vec<Case> {
 
 /// Returns the case of one limit of a budget. A limit that only warns never fails.
 fn budget_case(assertion: &AssertionResult) -> Case {
-    let [_, key, allowed, actual, difference] = assertion.row();
-    let text = format!("allowed {allowed}, actual {actual}");
+    let row = assertion.row();
+    let (name, allowed, actual) = (&row.name, &row.allowed, &row.actual);
+    let text = match &*row.difference {
+        "" => format!("{name}: {actual}"),
+        _ if assertion.passed && !assertion.is_within_interval => {
+            format!("allowed {allowed}, actual {actual}")
+        }
+        difference => format!("allowed {allowed}, actual {actual}, difference {difference}"),
+    };
     let result = match (assertion.passed, assertion.level) {
-        (true, _) if assertion.is_within_interval => CaseResult::PassedWithOutput(format!(
-            "{text}, difference {difference}, which is within the interval"
-        )),
+        (true, _) if assertion.is_within_interval => {
+            CaseResult::PassedWithOutput(format!("{text}, which is within the interval"))
+        }
         (true, _) => CaseResult::PassedWithOutput(text),
         (false, Level::Error) => CaseResult::Failed {
-            message: format!("{text}, difference {difference}"),
+            message: text,
             text: String::new(),
         },
         (false, Level::Warn | Level::Off) => {
-            CaseResult::PassedWithOutput(format!("warning: {text}, difference {difference}"))
+            CaseResult::PassedWithOutput(format!("warning: {text}"))
         }
     };
     Case {
-        name: format!("{key} {allowed}"),
+        name: format!("{name} {allowed}"),
         result,
     }
 }
@@ -162,7 +169,10 @@ fn case(check: &CheckResult, can_fail: bool) -> Case {
             text: explanation(check),
         },
         Verdict::Fail => CaseResult::PassedWithOutput(explanation(check)),
-        Verdict::NotApplicable => CaseResult::Skipped("not applicable".to_owned()),
+        Verdict::NotApplicable if summary.is_empty() => {
+            CaseResult::Skipped("not applicable".to_owned())
+        }
+        Verdict::NotApplicable => CaseResult::Skipped(format!("not applicable: {summary}")),
         Verdict::Informative => CaseResult::Skipped(format!("for information: {summary}")),
         Verdict::CouldNotMeasure if can_fail => CaseResult::Error(summary),
         Verdict::CouldNotMeasure => CaseResult::Skipped(format!("not measured: {summary}")),

@@ -286,6 +286,7 @@ fn page(report: &Report, media: Option<&ReportMedia>) -> String {
         is_unreachable: false,
         pictures: PictureSource::Linked("/reports/aud_1".to_owned()),
         made_at_ms: Some(0),
+        logo: None,
         actions: "",
         failure_note: EVIL,
         replays: plumbline_report::html::Replays::default(),
@@ -309,7 +310,7 @@ fn assert_text_only(page: &str) {
 fn texts_from_an_audited_page_are_escaped() {
     let (report, media) = (report(EVIL), media_of(EVIL, 3));
     assert_text_only(&page(&report, Some(&media)));
-    assert_text_only(&html::standalone(&report, Some(&media), None).unwrap());
+    assert_text_only(&html::standalone(&report, Some(&media), None, None).unwrap());
 }
 
 #[test]
@@ -413,7 +414,7 @@ fn a_filmstrip_can_be_played_as_a_video_which_is_loaded_when_it_is_opened() {
 #[test]
 fn a_standalone_page_loads_nothing() {
     let media = media_with_film();
-    let page = html::standalone(&report("something"), Some(&media), Some(0)).unwrap();
+    let page = html::standalone(&report("something"), Some(&media), Some(0), None).unwrap();
     for pattern in ["src=\"/", "href=\"/", "url(", "@import"] {
         assert!(!page.contains(pattern), "{pattern}");
     }
@@ -436,13 +437,56 @@ fn elements_below_the_first_screen_are_cropped_from_the_full_page_which_a_file_c
         r#"<img src="/reports/aud_1/final" width="400" height="800" alt="" loading="lazy""#
     ));
     assert!(!served.contains("<image"), "images are loaded lazily");
-    let file = html::standalone(&report, Some(&media), None).unwrap();
+    let file = html::standalone(&report, Some(&media), None, None).unwrap();
     assert_eq!(file.matches(r#"<image id="whole""#).count(), 1);
     assert_eq!(
         file.matches(r##"<use href="#whole"/>"##).count(),
         2,
         "in the list of fixes, and in its check"
     );
+}
+
+#[test]
+fn a_standalone_page_contains_the_operators_logo() {
+    let logo = html::LogoFile {
+        bytes: b"Man!",
+        media_type: "image/png",
+    };
+    let page = html::standalone(&report("something"), None, None, Some(logo)).unwrap();
+    assert!(page.contains(r#"<p class="letterhead"><img src="data:image/png;base64,TWFuIQ==""#));
+}
+
+#[test]
+fn the_printed_summary_has_the_version_and_the_number_of_fixes_that_it_leaves_out() {
+    let of_categories = |count: usize| {
+        let mut report = report("something");
+        let mut category = report.categories[0].clone();
+        category.checks.truncate(2);
+        let ids = ["accessibility", "best-practices", "seo", "pwa"];
+        let categories = ids.into_iter().take(count).map(|id| {
+            let mut category = category.clone();
+            category.id = serde_json::from_value(json!(id)).unwrap();
+            for check in &mut category.checks {
+                check.id = format!("{}-of-{id}", check.id);
+            }
+            category
+        });
+        report.categories = categories.collect();
+        page(&report, None)
+    };
+    let eight = of_categories(4);
+    let version = concat!(
+        "<li class=\"printed\">Plumbline ",
+        env!("CARGO_PKG_VERSION")
+    );
+    assert!(eight.contains(version));
+    let listed = eight.split("What to fix first").nth(1).unwrap();
+    let (listed, _) = listed.split_once("</section>").unwrap();
+    assert_eq!(listed.matches("<li class=\"rest\">").count(), 2);
+    let more = "<p class=\"printed muted\">and 2 more in the whole report</p>";
+    assert!(listed.contains(more), "{listed}");
+    let six = of_categories(3);
+    assert!(!six.contains("class=\"rest\"") && !six.contains("in the whole report"));
 }
 
 #[test]
@@ -503,8 +547,26 @@ fn a_passed_check_neither_argues_the_failure_nor_gives_advice() {
         assert!(!page.contains(&format!("How {id} is fixed.")), "{id}");
     }
     assert!(page.contains(
-        r#"<a href="https://developer.chrome.com/docs/bad" rel="noreferrer">Learn more about bad on developer.chrome.com</a>"#
+        r#"<a href="https://developer.chrome.com/docs/bad" rel="noreferrer">Learn more about “Title of bad” on developer.chrome.com</a>"#
     ));
+}
+
+#[test]
+fn the_longest_chain_of_requests_is_named_where_it_is_marked() {
+    let tree = |is_marked: bool| {
+        let mut check = performance_check("tree", "fail", "insights", json!({}));
+        check["details"] = json!({"kind": "findings",
+            "columns": [{"key": "url", "label": "Request", "unit": "url"}],
+            "rows": [{"cells": [{"url": "https://a.test/"}], "isMarked": is_marked}]});
+        page(&report_with_performance(json!([check])), None)
+    };
+    let legend = "The longest chain is in bold type.";
+    let table = r#"<table class="details chains">"#;
+    let marked = tree(true);
+    assert!(marked.contains(legend) && marked.contains(table));
+    let unmarked = tree(false);
+    assert!(unmarked.contains("a.test") && !unmarked.contains(legend));
+    assert!(!unmarked.contains(table));
 }
 
 #[test]

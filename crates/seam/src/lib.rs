@@ -17,6 +17,7 @@ mod interactions;
 mod job;
 mod page_url;
 mod placeholder;
+mod plain_error;
 mod progress;
 mod secret;
 mod session;
@@ -37,7 +38,8 @@ pub use placeholder::{
     MAX_NAME_BYTES, MAX_SECRET_BYTES, MIN_MASKED_BYTES, ReplacementError, check_secret_value,
     is_name,
 };
-pub use progress::{VisitNumber, VisitReason};
+pub use plain_error::{json_error, without_value};
+pub use progress::{ASSUMED_RUN, VisitNumber, VisitReason, times_text};
 pub use secret::{REDACTED, Secret};
 pub use session::{
     MAX_SAVED_STATE_BYTES, MadeSession, OriginStorage, SavedState, SessionDefinition, SessionUse,
@@ -48,7 +50,7 @@ pub use steps::{
     Action, AssertedEvent, Assertion, Click, Condition, Decimal, Entry, KeyDefinition, KeyPress,
     MouseButton, NetworkThrottle, Operator, Scroll, Selector, Selectors, Step, Steps, Viewport,
 };
-pub use validate::{InvalidOption, without_value};
+pub use validate::InvalidOption;
 pub use work::{AuditOutput, NextJob, Work, WorkError};
 
 /// Protocol version, sent in a header of every request and response.

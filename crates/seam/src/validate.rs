@@ -82,15 +82,6 @@ impl InvalidOption {
     }
 }
 
-/// Returns the part of an error of a parser that quotes nothing of the text that was read, because
-/// the values of a state are secrets.
-pub fn without_value(error: &str) -> String {
-    match error.split_once("expected ") {
-        Some((_, expected)) => format!("A value has the wrong type: expected {expected}."),
-        None => format!("A value cannot be read: {error}."),
-    }
-}
-
 impl VisitOptions {
     /// Checks sizes and characters of all options, and the places of placeholders.
     pub fn validate(&self) -> Result<(), InvalidOption> {

@@ -162,6 +162,11 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// Whether browsers use HTTPS.
+    pub(crate) fn uses_https(&self) -> bool {
+        self.behind_proxy || self.serves_https
+    }
+
     /// The limit on unfinished audits of an account, if there is one.
     pub(crate) fn unfinished_audits(&self) -> Option<u64> {
         Some(self.unfinished_per_account).filter(|at_most| *at_most > 0)

@@ -2,7 +2,10 @@
 
 use std::net::IpAddr;
 
-use axum::{extract::FromRequestParts, http::request::Parts};
+use axum::{
+    extract::FromRequestParts,
+    http::{HeaderValue, request::Parts},
+};
 use plumbline_store::{Key, KeyDigest, KeyRecord, Timestamp};
 
 use crate::{errors::Failure, peer, request_context::RequestContext, state::SharedState};
@@ -10,6 +13,11 @@ use crate::{errors::Failure, peer, request_context::RequestContext, state::Share
 /// The header of the key. Header names are lower case inside the HTTP library; clients may write
 /// `X-SVC-KEY`.
 const KEY_HEADER: &str = "x-svc-key";
+
+/// The reason for a request whose key is not valid.
+const WRONG_KEY: &str = "The key is not valid. It may be mistyped, expired or revoked.";
+/// The reason for a request without a key.
+const NO_KEY: &str = "The header X-SVC-KEY with the key is missing, or was sent more than once.";
 
 /// An authenticated client whose request was counted against the limit of its key.
 pub(crate) struct Caller {
@@ -82,7 +90,11 @@ async fn authenticate(
     service: &SharedState,
 ) -> Result<(KeyRecord, RequestContext, Timestamp), Failure> {
     let address = peer::client_address(parts, &service.app.limits);
-    let record = authenticate_key(presented_key(parts), address, service).await?;
+    let record = authenticate_key(presented_key(parts), address, service).await;
+    let record = record.map_err(|failure| match failure {
+        Failure::Unauthorized(_) if key_header(parts).is_none() => Failure::Unauthorized(NO_KEY),
+        failure => failure,
+    })?;
     Ok((record, RequestContext::of(parts), (service.app.clock)()))
 }
 
@@ -108,7 +120,7 @@ pub(crate) async fn authenticate_key(
         _ => {
             let key = key.as_ref();
             failed_keys.record_failure(address, key, now).await?;
-            Err(Failure::Unauthorized)
+            Err(Failure::Unauthorized(WRONG_KEY))
         }
     }
 }
@@ -127,11 +139,13 @@ async fn usable_record(
     Ok(record.filter(|record| is_equal && record.is_usable(now)))
 }
 
-/// Returns the key of a request. A request with two keys is ambiguous, so it has none.
+/// Returns the key of a request, if it has a plausible one.
 fn presented_key(parts: &Parts) -> Option<Key> {
+    Key::parse(key_header(parts)?.to_str().ok()?)
+}
+
+/// Returns the header of the key. A request with two keys is ambiguous, so it has none.
+fn key_header(parts: &Parts) -> Option<&HeaderValue> {
     let mut values = parts.headers.get_all(KEY_HEADER).iter();
-    match (values.next(), values.next()) {
-        (Some(value), None) => Key::parse(value.to_str().ok()?),
-        _ => None,
-    }
+    values.next().filter(|_| values.next().is_none())
 }

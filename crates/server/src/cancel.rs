@@ -123,8 +123,8 @@ fn requested_conditions(order: &Order, catalog: &Catalog) -> Conditions {
             name: location
                 .map_or(&order.location, |location| &location.name)
                 .clone(),
-            // The agent that would have measured is not known, nor is its distance.
-            mode: LocationMode::Simulated,
+            // No agent has measured, so that its distance is not known.
+            mode: LocationMode::Requested,
             added_rtt_ms: 0.0,
             is_stated: None,
         },

@@ -22,6 +22,7 @@ use tokio::{
 
 use crate::{
     connections::Connection,
+    errors::MALFORMED_REQUEST,
     middleware::{DEFAULT_SECURITY_HEADERS, REQUEST_ID, new_request_id},
 };
 
@@ -108,7 +109,8 @@ fn has_header(head: &[u8], name: &HeaderName) -> bool {
 
 fn envelope_for(status: StatusCode) -> Bytes {
     let reason = status.canonical_reason().unwrap_or("Bad Request");
-    let body = format!(r#"{{"status":"FAILURE","message":"{reason}","code":"MALFORMED_REQUEST"}}"#);
+    let body =
+        format!(r#"{{"status":"FAILURE","message":"{reason}","code":"{MALFORMED_REQUEST}"}}"#);
     let id = new_request_id();
     let default_headers: String = DEFAULT_SECURITY_HEADERS
         .iter()

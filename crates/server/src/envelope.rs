@@ -26,33 +26,45 @@ struct Envelope<'a, T> {
 
 /// The members of a failure that explain it to a program. The contract has only the message.
 #[derive(Serialize)]
-pub(crate) struct Explanation<'a> {
+pub(crate) struct Explanation {
     pub(crate) code: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) field: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) index: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) reason: Option<&'a str>,
+    pub(crate) reason: Option<String>,
 }
 
+/// The reason of a failure, as an extension of its response, for the page that replaces it.
+#[derive(Debug, Clone)]
+pub(crate) struct Reason(pub(crate) Arc<str>);
+
 /// Returns a failure with its message.
-pub(crate) fn failure(status: StatusCode, message: &str, explanation: Explanation<'_>) -> Response {
+pub(crate) fn failure(status: StatusCode, message: &str, explanation: Explanation) -> Response {
     #[derive(Serialize)]
     struct FailureEnvelope<'a> {
         status: &'static str,
         message: &'a str,
         #[serde(flatten)]
-        explanation: Explanation<'a>,
+        explanation: Explanation,
     }
-    json(
+    let reason = explanation
+        .reason
+        .as_deref()
+        .map(|reason| Reason(reason.into()));
+    let mut response = json(
         status,
         &FailureEnvelope {
             status: "FAILURE",
             message,
             explanation,
         },
-    )
+    );
+    if let Some(reason) = reason {
+        response.extensions_mut().insert(reason);
+    }
+    response
 }
 
 /// Returns one page of a list, and the cursor of the next page.

@@ -1,9 +1,11 @@
 //! All failures of requests, and the only mapping from them to responses.
 
-use std::error::Error;
+mod codes;
+
+use std::{error::Error, fmt};
 
 use axum::{
-    http::{HeaderValue, StatusCode, header},
+    http::{HeaderValue, header},
     response::{IntoResponse, Response},
 };
 
@@ -11,72 +13,13 @@ use crate::{
     envelope::{self, Explanation},
     fault::Fault,
 };
+pub(crate) use codes::{CODES, CODES_OF_AGENTS_AND_FORMS, MALFORMED_REQUEST};
 
 /// `Retry-After` where a client must wait for audits to end. When that happens is not known; most
 /// end within a minute.
 const RETRY_AFTER_AUDIT_S: u32 = 30;
 /// `Retry-After` where a client must wait for other requests to end.
 const RETRY_AFTER_REQUEST_S: u32 = 1;
-
-/// The codes of failures of the API, by status, for its description.
-pub(crate) const CODES: &[(u16, &[&str])] = &[
-    (
-        400,
-        &[
-            "INVALID_BODY",
-            "INVALID_PARAMETER",
-            "UNKNOWN_PARAMETER",
-            "INVALID_IDEMPOTENCY_KEY",
-        ],
-    ),
-    (401, &["UNAUTHORIZED", "INVALID_TOKEN"]),
-    (402, &["INSUFFICIENT_CREDITS"]),
-    (404, &["NOT_FOUND", "NO_EVIDENCE"]),
-    (405, &["METHOD_NOT_ALLOWED"]),
-    (
-        406,
-        &[
-            "INVALID_URL",
-            "INVALID_DEVICE",
-            "INVALID_LOCATION",
-            "INVALID_NETWORK",
-            "INVALID_FORMAT",
-            "INVALID_RUNS",
-            "INVALID_WEBHOOK",
-            "INVALID_LABELS",
-            "INVALID_DAYS",
-            "INVALID_STATE",
-            "INVALID_EXPECTATION",
-            "INVALID_STEPS",
-            "INVALID_CONSENT",
-            "INVALID_VIEW",
-            "INVALID_SECRET",
-            "UNKNOWN_SECRET",
-            "INVALID_SESSION",
-            "UNKNOWN_SESSION",
-            "INVALID_INTERACTIONS",
-            "INVALID_PROFILE",
-            "INVALID_CHANGES",
-            "INVALID_BATCH",
-        ],
-    ),
-    (408, &["BODY_TOO_SLOW"]),
-    (409, &["IDEMPOTENCY_KEY_REUSED"]),
-    (413, &["BODY_TOO_LARGE"]),
-    (
-        429,
-        &[
-            "RATE_LIMITED",
-            "TOO_MANY_UNFINISHED_AUDITS",
-            "TOO_MANY_FAILED_AUDITS",
-            "TOO_MANY_FAILED_KEYS",
-            "TOO_MANY_REQUESTS_AT_ONCE",
-            "TOO_MANY_WAITING_REQUESTS",
-        ],
-    ),
-    (500, &["INTERNAL"]),
-    (503, &["UNAVAILABLE", "SECRETS_UNAVAILABLE"]),
-];
 
 /// A body that is not what an operation expects.
 #[derive(Debug)]
@@ -119,12 +62,25 @@ impl InvalidValue {
     }
 }
 
+/// A name that begins a phrase.
+struct Capitalized<'a>(&'a str);
+
+impl fmt::Display for Capitalized<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut chars = self.0.chars();
+        if let Some(first) = chars.next() {
+            write!(f, "{}", first.to_ascii_uppercase())?;
+        }
+        f.write_str(chars.as_str())
+    }
+}
+
 /// The reason why a request fails. Its `Display` text is the `message` of the failure envelope.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// The key is missing, unknown, revoked or expired.
+    /// The key is missing, unknown, revoked or expired; the text says what to do.
     #[error("Unauthorized")]
-    Unauthorized,
+    Unauthorized(&'static str),
     /// The bearer token of an agent or of a metrics reader is missing, unknown or revoked.
     #[error("Unauthorized")]
     InvalidToken,
@@ -206,9 +162,9 @@ pub(crate) enum Failure {
     /// The batch has no audits, or more than are allowed.
     #[error("Invalid Batch")]
     InvalidBatch(InvalidValue),
-    /// A parameter of the query is invalid; the text is its name in the message.
-    #[error("Invalid {0}")]
-    InvalidParameter(&'static str),
+    /// A parameter of the query is invalid.
+    #[error("Invalid {}", Capitalized(.0.field))]
+    InvalidParameter(InvalidValue),
     /// The operation has no parameter with this name.
     #[error("Unknown Parameter")]
     UnknownParameter { name: String, reason: String },
@@ -246,7 +202,7 @@ pub(crate) enum Failure {
     #[error("Service Unavailable")]
     Busy,
     #[error("Insufficient Credits")]
-    InsufficientCredits,
+    InsufficientCredits { needed: i64, left: i64 },
     #[error("Resource Not Found")]
     NotFound,
     /// The report exists, but the evidence it was computed from does not.
@@ -271,9 +227,9 @@ impl Failure {
         Self::Unavailable(cause.into())
     }
 
-    /// Returns the members that explain the failure to a program, in addition to the message.
-    fn explanation(&self) -> Explanation<'_> {
-        let value = match self {
+    /// Returns the invalid value, if it is one of the body or of the query.
+    fn value(&self) -> Option<&InvalidValue> {
+        match self {
             Self::InvalidUrl(value)
             | Self::InvalidDevice(value)
             | Self::InvalidLocation(value)
@@ -295,13 +251,35 @@ impl Failure {
             | Self::InvalidInteractions(value)
             | Self::InvalidProfile(value)
             | Self::InvalidChanges(value)
-            | Self::InvalidBatch(value) => Some(value),
+            | Self::InvalidBatch(value)
+            | Self::InvalidParameter(value) => Some(value),
             _ => None,
-        };
+        }
+    }
+
+    /// Returns a sentence for people that says more than the message.
+    pub(crate) fn reason(&self) -> Option<String> {
+        match self {
+            Self::InvalidBody(InvalidBody { reason, .. })
+            | Self::UnknownParameter { reason, .. }
+            | Self::SecretsUnavailable(reason) => Some(reason.clone()),
+            Self::Unauthorized(reason) => Some((*reason).to_owned()),
+            Self::InsufficientCredits { needed, left } => {
+                let plural = if *needed == 1 { "" } else { "s" };
+                Some(format!(
+                    "This costs {needed} credit{plural}, and the account has {left}."
+                ))
+            }
+            _ => self.value().map(|value| value.reason.clone()),
+        }
+    }
+
+    /// Returns the members that explain the failure to a program, in addition to the message.
+    fn explanation(&self) -> Explanation {
+        let value = self.value();
         Explanation {
-            code: self.code(),
+            code: self.status_and_code().1,
             field: match self {
-                Self::InvalidParameter(label) => Some(label.to_lowercase()),
                 Self::UnknownParameter { name, .. } => Some(name.clone()),
                 Self::InvalidBody(body) => body.field.clone(),
                 _ => value.map(|value| value.field.to_owned()),
@@ -310,138 +288,21 @@ impl Failure {
                 Self::InvalidBody(body) => body.index,
                 _ => value.and_then(|value| value.index),
             },
-            reason: match self {
-                Self::InvalidBody(InvalidBody { reason, .. })
-                | Self::UnknownParameter { reason, .. }
-                | Self::SecretsUnavailable(reason) => Some(reason),
-                _ => value.map(|value| value.reason.as_str()),
-            },
-        }
-    }
-
-    /// Returns the stable name of the failure.
-    fn code(&self) -> &'static str {
-        match self {
-            Self::Unauthorized => "UNAUTHORIZED",
-            Self::InvalidToken => "INVALID_TOKEN",
-            Self::OtherProtocol => "OTHER_PROTOCOL",
-            Self::UploadConflict => "UPLOAD_CONFLICT",
-            Self::CorruptUpload => "CORRUPT_UPLOAD",
-            Self::StorageFull(_) => "STORAGE_FULL",
-            Self::InvalidBody(_) => "INVALID_BODY",
-            Self::OtherOrigin => "OTHER_ORIGIN",
-            Self::BodyTooLarge => "BODY_TOO_LARGE",
-            Self::BodyTooSlow => "BODY_TOO_SLOW",
-            Self::InvalidUrl(_) => "INVALID_URL",
-            Self::InvalidDevice(_) => "INVALID_DEVICE",
-            Self::InvalidLocation(_) => "INVALID_LOCATION",
-            Self::InvalidNetwork(_) => "INVALID_NETWORK",
-            Self::InvalidFormat(_) => "INVALID_FORMAT",
-            Self::InvalidRuns(_) => "INVALID_RUNS",
-            Self::InvalidWebhook(_) => "INVALID_WEBHOOK",
-            Self::InvalidLabels(_) => "INVALID_LABELS",
-            Self::InvalidDays(_) => "INVALID_DAYS",
-            Self::InvalidState(_) => "INVALID_STATE",
-            Self::InvalidExpectation(_) => "INVALID_EXPECTATION",
-            Self::InvalidSteps(_) => "INVALID_STEPS",
-            Self::InvalidConsent(_) => "INVALID_CONSENT",
-            Self::InvalidView(_) => "INVALID_VIEW",
-            Self::InvalidSecret(_) => "INVALID_SECRET",
-            Self::UnknownSecret(_) => "UNKNOWN_SECRET",
-            Self::InvalidSession(_) => "INVALID_SESSION",
-            Self::UnknownSession(_) => "UNKNOWN_SESSION",
-            Self::SecretsUnavailable(_) => "SECRETS_UNAVAILABLE",
-            Self::InvalidInteractions(_) => "INVALID_INTERACTIONS",
-            Self::InvalidProfile(_) => "INVALID_PROFILE",
-            Self::InvalidChanges(_) => "INVALID_CHANGES",
-            Self::InvalidBatch(_) => "INVALID_BATCH",
-            Self::InvalidParameter(_) => "INVALID_PARAMETER",
-            Self::UnknownParameter { .. } => "UNKNOWN_PARAMETER",
-            Self::InvalidIdempotencyKey => "INVALID_IDEMPOTENCY_KEY",
-            Self::IdempotencyKeyReused => "IDEMPOTENCY_KEY_REUSED",
-            Self::RateLimited => "RATE_LIMITED",
-            Self::TooManyUnfinished => "TOO_MANY_UNFINISHED_AUDITS",
-            Self::TooManyFailedAudits(_) => "TOO_MANY_FAILED_AUDITS",
-            Self::OtherLocation { .. } => "OTHER_LOCATION",
-            Self::TooManySlots { .. } => "TOO_MANY_SLOTS",
-            Self::SlotsInUse(_) => "SLOTS_IN_USE",
-            Self::TooManyFailedKeys(_) => "TOO_MANY_FAILED_KEYS",
-            Self::TooManyAtOnce => "TOO_MANY_REQUESTS_AT_ONCE",
-            Self::TooManyWaits => "TOO_MANY_WAITING_REQUESTS",
-            Self::Busy | Self::Unavailable(_) => "UNAVAILABLE",
-            Self::InsufficientCredits => "INSUFFICIENT_CREDITS",
-            Self::NotFound => "NOT_FOUND",
-            Self::NoEvidence => "NO_EVIDENCE",
-            Self::MethodNotAllowed => "METHOD_NOT_ALLOWED",
-            Self::Internal(_) => "INTERNAL",
-        }
-    }
-
-    fn status(&self) -> StatusCode {
-        match self {
-            Self::Unauthorized | Self::InvalidToken => StatusCode::UNAUTHORIZED,
-            Self::UploadConflict => StatusCode::CONFLICT,
-            Self::CorruptUpload => StatusCode::UNPROCESSABLE_ENTITY,
-            Self::StorageFull(_) => StatusCode::INSUFFICIENT_STORAGE,
-            Self::InvalidBody(_) | Self::OtherProtocol => StatusCode::BAD_REQUEST,
-            Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
-            Self::InvalidUrl(_)
-            | Self::InvalidDevice(_)
-            | Self::InvalidLocation(_)
-            | Self::InvalidNetwork(_)
-            | Self::InvalidFormat(_)
-            | Self::InvalidRuns(_)
-            | Self::InvalidWebhook(_)
-            | Self::InvalidLabels(_)
-            | Self::InvalidDays(_)
-            | Self::InvalidState(_)
-            | Self::InvalidExpectation(_)
-            | Self::InvalidSteps(_)
-            | Self::InvalidConsent(_)
-            | Self::InvalidView(_)
-            | Self::InvalidSecret(_)
-            | Self::UnknownSecret(_)
-            | Self::InvalidSession(_)
-            | Self::UnknownSession(_)
-            | Self::InvalidInteractions(_)
-            | Self::InvalidProfile(_)
-            | Self::InvalidChanges(_)
-            | Self::InvalidBatch(_) => StatusCode::NOT_ACCEPTABLE,
-            Self::InvalidParameter(_)
-            | Self::UnknownParameter { .. }
-            | Self::InvalidIdempotencyKey => StatusCode::BAD_REQUEST,
-            Self::IdempotencyKeyReused => StatusCode::CONFLICT,
-            Self::OtherOrigin | Self::OtherLocation { .. } | Self::TooManySlots { .. } => {
-                StatusCode::FORBIDDEN
-            }
-            Self::RateLimited
-            | Self::TooManyUnfinished
-            | Self::TooManyFailedAudits(_)
-            | Self::SlotsInUse(_)
-            | Self::TooManyFailedKeys(_)
-            | Self::TooManyAtOnce
-            | Self::TooManyWaits => StatusCode::TOO_MANY_REQUESTS,
-            Self::InsufficientCredits => StatusCode::PAYMENT_REQUIRED,
-            Self::NotFound | Self::NoEvidence => StatusCode::NOT_FOUND,
-            Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-            Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
-            Self::Unavailable(_) | Self::Busy | Self::SecretsUnavailable(_) => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
+            reason: self.reason(),
         }
     }
 }
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
-        let mut response = envelope::failure(self.status(), &self.to_string(), self.explanation());
+        let (status, _) = self.status_and_code();
+        let mut response = envelope::failure(status, &self.to_string(), self.explanation());
         match self {
             Self::Internal(cause) | Self::Unavailable(cause) | Self::StorageFull(cause) => {
                 response.extensions_mut().insert(Fault(cause.into()));
             }
             // RFC 9110, 15.5.2: a 401 names a way to authenticate.
-            Self::Unauthorized => {
+            Self::Unauthorized(_) => {
                 response.headers_mut().insert(
                     header::WWW_AUTHENTICATE,
                     HeaderValue::from_static("ApiKey header=\"X-SVC-KEY\""),
@@ -476,36 +337,5 @@ impl From<plumbline_store::StoreError> for Failure {
             plumbline_store::StoreError::SlotsInUse(slots) => Self::SlotsInUse(slots),
             error => Self::internal(error),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    /// Codes of responses to agents and to forms of pages, which the API does not have.
-    const OF_AGENTS_AND_PAGES: [&str; 8] = [
-        "OTHER_PROTOCOL",
-        "UPLOAD_CONFLICT",
-        "CORRUPT_UPLOAD",
-        "STORAGE_FULL",
-        "OTHER_ORIGIN",
-        "OTHER_LOCATION",
-        "TOO_MANY_SLOTS",
-        "SLOTS_IN_USE",
-    ];
-
-    /// Reads the codes from this file, so that none is forgotten.
-    #[test]
-    fn every_code_is_listed() {
-        let source = include_str!("errors.rs");
-        let (_, source) = source.split_once("fn code(&self)").unwrap();
-        let (source, _) = source.split_once("fn status(&self)").unwrap();
-        let codes: BTreeSet<&str> = source.split('"').skip(1).step_by(2).collect();
-        let listed = CODES.iter().flat_map(|(_, codes)| codes.iter().copied());
-        let listed: BTreeSet<&str> = listed.chain(OF_AGENTS_AND_PAGES).collect();
-        assert_eq!(codes, listed);
     }
 }

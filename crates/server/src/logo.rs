@@ -1,5 +1,7 @@
 //! The operator's logo, which is printed on reports.
 
+use plumbline_report::html::LogoFile;
+
 /// The largest logo. It is sent with every printed report.
 const MAX_BYTES: usize = 512 * 1024;
 
@@ -27,6 +29,14 @@ impl Logo {
         }
         let media_type = media_type(&bytes).ok_or(LogoError::UnknownType)?;
         Ok(Self { bytes, media_type })
+    }
+
+    /// Returns the file for pages that contain it.
+    pub(crate) fn file(&self) -> LogoFile<'_> {
+        LogoFile {
+            bytes: &self.bytes,
+            media_type: self.media_type,
+        }
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {

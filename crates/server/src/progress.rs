@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plumbline_seam::{VisitNumber, VisitReason};
+use plumbline_seam::{ASSUMED_RUN, VisitNumber, times_text};
 use plumbline_store::{AuditState, AuditStatus, QueuePosition, Timestamp};
 use serde::Serialize;
 
@@ -11,10 +11,6 @@ use crate::{
     phases::{AuditPhases, CurrentPhase},
     state::SharedState,
 };
-
-/// The assumed duration of a run until this server has seen one. The audits of the repeatability
-/// benchmark in `docs/benchmarks.md` took 31 s on average.
-const ASSUMED_RUN: Duration = Duration::from_secs(30);
 
 /// The progress of an unfinished audit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -35,6 +31,9 @@ pub(crate) struct Progress {
     /// The estimated time until the audit is completed; `None` if it takes longer than others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) remaining_seconds: Option<u64>,
+    /// The time since the audit has begun; `None` while it waits.
+    #[serde(skip)]
+    pub(crate) running_seconds: Option<u64>,
 }
 
 impl Progress {
@@ -57,10 +56,18 @@ impl Progress {
                 app.store.queue_position(account_id, id).await?
             }
         };
+        let is_comparison = match phase.and_then(|phase| phase.visit) {
+            Some(_) => {
+                let audit = app.store.audit(account_id, &status.tracking_id).await?;
+                audit.is_some_and(|audit| audit.order.options.need_comparison())
+            }
+            None => false,
+        };
         let typical = app.metrics.mean_run().unwrap_or(ASSUMED_RUN);
         let situation = Situation {
             accepted_at: status.accepted_at,
             runs: status.runs,
+            is_comparison,
             phase,
             position,
             typical_run: typical,
@@ -68,20 +75,20 @@ impl Progress {
         Ok(Some(situation.progress((app.clock)())))
     }
 
-    /// Returns the elapsed and the remaining time as a text.
+    /// Returns the time since the audit has begun, or has waited so far, and the remaining time, as
+    /// a text.
     pub(crate) fn times(&self) -> String {
-        let elapsed = duration_text(self.elapsed_seconds);
-        match self.remaining_seconds {
-            Some(seconds) => format!("{elapsed} so far, about {} left", duration_text(seconds)),
-            None => format!("{elapsed} so far"),
-        }
+        let elapsed = self.running_seconds.unwrap_or(self.elapsed_seconds);
+        times_text(elapsed, self.remaining_seconds)
     }
 }
 
 /// Everything from which the progress is computed.
 struct Situation {
     accepted_at: Timestamp,
+    /// The number of runs, or of pairs of visits.
     runs: u32,
+    is_comparison: bool,
     phase: Option<CurrentPhase>,
     position: Option<QueuePosition>,
     typical_run: Duration,
@@ -91,11 +98,10 @@ impl Situation {
     fn progress(&self, now: Timestamp) -> Progress {
         let seconds_since = |at: Timestamp| now.0.saturating_sub(at.0).max(0).unsigned_abs() / 1000;
         let whole = self.typical_run.saturating_mul(self.runs).as_secs();
+        let started_at = self.phase.and_then(|phase| phase.started_at);
+        let running_seconds = started_at.map(seconds_since);
         let remaining_seconds = match (&self.phase, &self.position) {
-            (Some(phase), _) => {
-                let running = phase.started_at.map(seconds_since);
-                running.and_then(|running| whole.checked_sub(running))
-            }
+            (Some(_), _) => running_seconds.and_then(|running| whole.checked_sub(running)),
             (None, Some(position)) => {
                 let ahead = position.position.saturating_sub(1);
                 let rounds = ahead.div_ceil(position.running.max(1));
@@ -111,6 +117,7 @@ impl Situation {
             queue_position: self.position.map(|position| position.position),
             elapsed_seconds: seconds_since(self.accepted_at),
             remaining_seconds: remaining_seconds.filter(|seconds| *seconds > 0),
+            running_seconds,
         }
     }
 
@@ -121,34 +128,17 @@ impl Situation {
                 None => "Starting".to_owned(),
             };
         };
-        let Some(visit) = &phase.visit else {
-            return "Running".to_owned();
-        };
-        let run = if self.runs > 1 {
-            format!("Run {} of {}, visit", visit.run, self.runs)
-        } else {
-            "Visit".to_owned()
-        };
-        let reason = match visit.reason {
-            VisitReason::First => "",
-            VisitReason::Disturbed => ": the machine was busy before",
-            VisitReason::Uncertain => ": confirming the score",
-        };
-        format!("{run} {} of at most {}{reason}", visit.number, visit.max)
-    }
-}
-
-fn duration_text(seconds: u64) -> String {
-    match (seconds / 60, seconds % 60) {
-        (0, seconds) => format!("{seconds} s"),
-        (minutes @ 1..10, seconds) => format!("{minutes} min {seconds} s"),
-        (minutes, _) => format!("{minutes} min"),
+        match &phase.visit {
+            Some(visit) => visit.text(self.runs, self.is_comparison),
+            None => "Running".to_owned(),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use plumbline_bundle::Phase;
+    use plumbline_seam::VisitReason;
 
     use super::*;
 
@@ -156,6 +146,7 @@ mod tests {
         Situation {
             accepted_at: Timestamp(1_000),
             runs: 1,
+            is_comparison: false,
             phase: None,
             position: Some(QueuePosition { position, running }),
             typical_run: Duration::from_secs(20),
@@ -202,11 +193,15 @@ mod tests {
             (first.elapsed_seconds, first.remaining_seconds),
             (10, Some(15))
         );
-        assert_eq!(first.times(), "10 s so far, about 15 s left");
+        assert_eq!(
+            first.times(),
+            "5 s so far, about 15 s left",
+            "the time in the queue is left out"
+        );
         let second = running(1, 2, VisitReason::Uncertain).progress(Timestamp(30_000));
         assert_eq!(second.text, "Visit 2 of at most 3: confirming the score");
         assert_eq!(second.remaining_seconds, None);
-        assert_eq!(second.times(), "29 s so far");
+        assert_eq!(second.times(), "24 s so far");
         let disturbed = running(5, 2, VisitReason::Disturbed).progress(Timestamp(30_000));
         assert_eq!(
             disturbed.text,
@@ -220,17 +215,5 @@ mod tests {
         let progress = running(1, 1, VisitReason::First).progress(Timestamp(0));
         assert_eq!(progress.elapsed_seconds, 0);
         assert_eq!(progress.remaining_seconds, Some(20));
-    }
-
-    #[test]
-    fn durations_are_seconds_then_minutes() {
-        for (seconds, text) in [
-            (0, "0 s"),
-            (59, "59 s"),
-            (61, "1 min 1 s"),
-            (3_599, "59 min"),
-        ] {
-            assert_eq!(duration_text(seconds), text);
-        }
     }
 }

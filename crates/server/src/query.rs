@@ -6,7 +6,7 @@ use std::{collections::HashMap, convert::Infallible};
 use axum::{extract::FromRequestParts, http::request::Parts};
 use url::form_urlencoded;
 
-use crate::errors::Failure;
+use crate::errors::{Failure, InvalidValue};
 
 /// The longest name of an unknown parameter that is repeated in a failure.
 const MAX_NAME_CHARS: usize = 50;
@@ -48,50 +48,66 @@ impl Query {
         let Some(name) = unknown.min() else {
             return Ok(());
         };
-        let reason = if names.is_empty() {
-            "The operation has no parameters.".to_owned()
-        } else {
-            format!("The parameters are {}.", names.join(", "))
+        let name: String = name.chars().take(MAX_NAME_CHARS).collect();
+        let known = match names {
+            [] => "the operation has no parameters".to_owned(),
+            [only] => format!("the only parameter is `{only}`"),
+            _ => format!("known parameters: {}", names.join(", ")),
         };
-        Err(Failure::UnknownParameter {
-            name: name.chars().take(MAX_NAME_CHARS).collect(),
-            reason,
-        })
+        let reason = format!("The query parameter `{name}` is not known; {known}.");
+        Err(Failure::UnknownParameter { name, reason })
     }
 
-    /// Returns the value of a parameter, parsed by `parse`. `label` names the parameter in the
-    /// failure.
+    /// Returns the value of a parameter, parsed by `parse`. `rule` says in the failure what the
+    /// parameter must be.
     pub(crate) fn get<T>(
         &self,
-        name: &str,
-        label: &'static str,
+        name: &'static str,
+        rule: &str,
         parse: impl FnOnce(&str) -> Option<T>,
     ) -> Result<Option<T>, Failure> {
-        match self.values.get(name) {
-            None => Ok(None),
-            Some(value) => value
-                .as_deref()
-                // No id or URL has a NUL, and PostgreSQL accepts no text with one.
-                .filter(|text| !text.contains('\0'))
-                .and_then(parse)
-                .map(Some)
-                .ok_or(Failure::InvalidParameter(label)),
-        }
+        let value = match self.values.get(name) {
+            None => return Ok(None),
+            Some(None) => return Err(invalid(name, "may be given only once")),
+            Some(Some(value)) => value,
+        };
+        // No id or URL has a NUL, and PostgreSQL accepts no text with one.
+        let value = Some(value.as_str()).filter(|text| !text.contains('\0'));
+        let value = value.and_then(parse);
+        value.map(Some).ok_or_else(|| invalid(name, rule))
+    }
+
+    /// Returns the value of a parameter like [`Query::get`], or fails if it is missing.
+    pub(crate) fn required<T>(
+        &self,
+        name: &'static str,
+        rule: &str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<T, Failure> {
+        let value = self.get(name, rule, parse)?;
+        value.ok_or_else(|| invalid(name, rule))
     }
 
     /// Returns a whole number within bounds, written in digits only, without sign or spaces.
     pub(crate) fn number(
         &self,
-        name: &str,
-        label: &'static str,
+        name: &'static str,
         bounds: std::ops::RangeInclusive<u32>,
     ) -> Result<Option<u32>, Failure> {
-        self.get(name, label, |text| {
+        let (least, most) = (bounds.start(), bounds.end());
+        let rule = format!("must be a whole number between {least} and {most}");
+        self.get(name, &rule, |text| {
             let is_plain = text.bytes().all(|b| b.is_ascii_digit());
             let number = text.parse().ok().filter(|_| is_plain)?;
             bounds.contains(&number).then_some(number)
         })
     }
+}
+
+/// Returns the failure of a parameter that does not follow a rule.
+pub(crate) fn invalid(name: &'static str, rule: &str) -> Failure {
+    let reason = format!("The query parameter `{name}` {rule}.");
+    Failure::InvalidParameter(InvalidValue::new(name, reason))
 }
 
 /// A request without parameters; any is refused.
@@ -121,7 +137,27 @@ mod tests {
             else {
                 panic!("{text} is accepted");
             };
-            assert_eq!((&*name, &*reason), (unknown, "The parameters are a, b."));
+            let expected =
+                format!("The query parameter `{unknown}` is not known; known parameters: a, b.");
+            assert_eq!((&*name, reason), (unknown, expected));
+        }
+    }
+
+    #[test]
+    fn failures_name_the_parameter_and_its_rule() {
+        for (text, expected) in [
+            (
+                "n=0",
+                "The query parameter `n` must be a whole number between 1 and 10.",
+            ),
+            ("n=3&n=3", "The query parameter `n` may be given only once."),
+        ] {
+            let failure = Query::parse(text).number("n", 1..=10).unwrap_err();
+            assert_eq!(failure.to_string(), "Invalid N");
+            let Failure::InvalidParameter(value) = failure else {
+                panic!("{failure:?}");
+            };
+            assert_eq!((value.field, &*value.reason), ("n", expected));
         }
     }
 
@@ -144,7 +180,7 @@ mod tests {
             ("n=99999999999999999999", Err(())),
             ("n=3&n=3", Err(())),
         ] {
-            let number = Query::parse(text).number("n", "N", 1..=10).map_err(|_| ());
+            let number = Query::parse(text).number("n", 1..=10).map_err(|_| ());
             assert_eq!(number, expected, "{text}");
         }
     }

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use plumbline_store::{Share, StoreError, Timestamp, random_text};
 
-use crate::{app::Pages, errors::Failure};
+use crate::{
+    app::Pages,
+    errors::{Failure, InvalidValue},
+};
 
 /// The length of a token, in letters and digits: 190 bits, which cannot be guessed.
 const TOKEN_CHARS: usize = 32;
@@ -26,6 +29,12 @@ pub(crate) fn new_share(days: Option<u32>, now: Timestamp) -> Result<Share, Fail
 pub(crate) fn valid_days(days: i64) -> Option<u32> {
     let days = u32::try_from(days).ok()?;
     (1..=MAX_SHARED_DAYS).contains(&days).then_some(days)
+}
+
+/// Returns the failure of a number of days that is not valid.
+pub(crate) fn invalid_days() -> Failure {
+    let reason = format!("The number of days is between 1 and {MAX_SHARED_DAYS}.");
+    Failure::InvalidDays(InvalidValue::new("days", reason))
 }
 
 /// Shares a report by a link, in place of an earlier one, or stops sharing it.

@@ -71,7 +71,7 @@ pub(crate) async fn start(
             .map(|key| idempotency::record(key, &canonical_request, id.clone(), now)),
         accepted_at: now,
     };
-    let id = submit(service, submission).await?.unwrap_or(id);
+    let id = submit(service, starter, submission).await?.unwrap_or(id);
     starter.context.set_audit(&id);
     Ok(id)
 }
@@ -140,12 +140,20 @@ async fn check_vault(
 }
 
 /// Submits audits to the store. Returns the earlier reply if the submission repeats one.
-async fn submit(service: &SharedState, submission: Submission) -> Result<Option<String>, Failure> {
-    let now = submission.accepted_at;
+async fn submit(
+    service: &SharedState,
+    starter: &Starter,
+    submission: Submission,
+) -> Result<Option<String>, Failure> {
+    let (now, needed) = (submission.accepted_at, submission.cost());
     match service.app.store.submit(submission).await? {
         Acceptance::Accepted => Ok(None),
         Acceptance::Replayed(reply) => Ok(Some(reply)),
-        Acceptance::InsufficientCredits => Err(Failure::InsufficientCredits),
+        Acceptance::InsufficientCredits => {
+            let key = service.app.store.key(&starter.key_id).await?;
+            let left = key.map_or(0, |key| key.credits);
+            Err(Failure::InsufficientCredits { needed, left })
+        }
         Acceptance::TooManyUnfinished => Err(Failure::TooManyUnfinished),
         Acceptance::TooManyFailed(until) => {
             let wait_ms = until.0.saturating_sub(now.0).max(1);

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use plumbline_model::report::redirected_to;
 use plumbline_model::summary::ReportSummary;
 use plumbline_report::contract::figures;
 use plumbline_store::{AuditSummary, Store, StoreError};
@@ -18,14 +17,13 @@ const BATCH_SIZE: u32 = 20;
 /// Returns the texts to be stored for a report.
 pub(crate) fn stored(summary: &ReportSummary) -> Result<AuditSummary, serde_json::Error> {
     let metrics = summary.metrics.as_ref();
+    let document = summary.document.as_ref();
+    let lab_data = metrics.map(|metrics| figures(&summary.scores, Some(metrics), document));
+    let redirected_to = summary.redirected_to(&summary.requested_url);
     Ok(AuditSummary {
-        lab_data: metrics.map(|metrics| figures(&summary.scores, Some(metrics)).to_string()),
+        lab_data: lab_data.map(|figures| figures.to_string()),
         summary: serde_json::to_string(summary)?,
-        final_url: summary
-            .final_url
-            .as_deref()
-            .and_then(|url| redirected_to(&summary.requested_url, url))
-            .map(str::to_owned),
+        final_url: redirected_to.map(str::to_owned),
     })
 }
 

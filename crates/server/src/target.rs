@@ -8,30 +8,48 @@
 
 use url::{Host, Url};
 
-/// Returns whether `text` is an absolute http or https URL with a host and without user name and
-/// password, and `may_visit` accepts its host.
-pub(crate) fn is_auditable(
+/// Checks that `text` is an absolute http or https URL with a host and without user name and
+/// password, and that `may_visit` accepts its host. The error is a sentence for people.
+pub(crate) fn check_auditable(
     text: &str,
     max_chars: usize,
     may_visit: &dyn Fn(&str, u16) -> bool,
-) -> bool {
-    if text.chars().count() > max_chars || text.chars().any(is_forbidden) {
-        return false;
+) -> Result<(), String> {
+    let chars = text.chars().count();
+    if chars > max_chars {
+        return Err(format!(
+            "The URL has {chars} characters; at most {max_chars} are allowed."
+        ));
     }
-    let Some(authority) = authority(text) else {
-        return false;
-    };
+    let (host, port) = host_of(text)?;
+    if may_visit(&host, port) {
+        Ok(())
+    } else {
+        Err(format!(
+            "This server may not visit `{host}`: its operator allows no such addresses."
+        ))
+    }
+}
+
+/// Returns the host and the port of a URL that can be audited.
+fn host_of(text: &str) -> Result<(String, u16), &'static str> {
+    if text.chars().any(is_forbidden) {
+        return Err("The URL contains spaces, control characters or backslashes.");
+    }
+    let authority = authority(text)
+        .ok_or("The URL must be absolute and begin with `http://` or `https://`.")?;
     // An `@` here is user info, even if the user name is empty.
-    if authority.is_empty() || authority.contains('@') {
-        return false;
+    if authority.contains('@') {
+        return Err("A URL must not contain a user name and password.");
     }
-    let Ok(url) = Url::parse(text) else {
-        return false;
-    };
-    let (Some(host), Some(port)) = (url.host(), url.port_or_known_default()) else {
-        return false;
-    };
-    port != 0 && can_be_resolved(&host) && may_visit(&host.to_string(), port)
+    let url = Url::parse(text);
+    let url = url.map_err(|_| "The URL has no valid host or port.")?;
+    let host = url.host().filter(|_| !authority.is_empty());
+    let host = host.filter(can_be_resolved);
+    let host = host.ok_or("The URL has no valid host.")?;
+    let port = url.port_or_known_default().filter(|port| *port != 0);
+    let port = port.ok_or("The URL has no valid port.")?;
+    Ok((host.to_string(), port))
 }
 
 fn is_forbidden(c: char) -> bool {
@@ -72,7 +90,36 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: bool) {
-        assert_eq!(is_auditable(text, 2048, &|_, _| true), expected, "{text:?}");
+        assert_eq!(is_auditable(text, &|_, _| true), expected, "{text:?}");
+    }
+
+    fn is_auditable(text: &str, may_visit: &dyn Fn(&str, u16) -> bool) -> bool {
+        check_auditable(text, 2048, may_visit).is_ok()
+    }
+
+    #[test]
+    fn each_defect_has_its_own_reason() {
+        for (text, reason) in [
+            (
+                "ftp://example.com/",
+                "must be absolute and begin with `http://`",
+            ),
+            ("example.com", "must be absolute"),
+            ("https://user:secret@example.com/", "user name and password"),
+            ("https://example.com/a b", "contains spaces"),
+            ("https://a..b/", "no valid host."),
+            ("https:///x", "no valid host."),
+            ("https://example.com:0/", "no valid port."),
+            ("https://example.com:99999/", "no valid host or port."),
+            ("http://10.0.0.1/", "may not visit `10.0.0.1`"),
+        ] {
+            let error = check_auditable(text, 50, &|host, _| host != "10.0.0.1").unwrap_err();
+            assert!(error.contains(reason), "{text}: {error}");
+            assert!(!error.contains("secret"), "{error}");
+        }
+        let long = format!("https://example.com/{}", "x".repeat(40));
+        let error = check_auditable(&long, 50, &|_, _| true).unwrap_err();
+        assert_eq!(error, "The URL has 60 characters; at most 50 are allowed.");
     }
 
     #[test]
@@ -235,7 +282,7 @@ mod tests {
             "http://127。0。0。1:8080",
             "https://[::ffff:127.0.0.1]",
         ] {
-            assert!(!is_auditable(text, 2048, &refuse), "{text}");
+            assert!(!is_auditable(text, &refuse), "{text}");
         }
         let checked = checked.into_inner();
         let checked: Vec<_> = checked
@@ -258,7 +305,7 @@ mod tests {
     proptest! {
         #[test]
         fn an_accepted_url_parses_to_a_web_address_without_user_info(text in "(https?:)?[/\\\\@:]{0,3}\\PC{0,40}") {
-            if is_auditable(&text, 2048, &|_, _| true) {
+            if is_auditable(&text, &|_, _| true) {
                 let url = Url::parse(&text).unwrap();
                 prop_assert!(matches!(url.scheme(), "http" | "https"));
                 prop_assert!(url.username().is_empty() && url.password().is_none());

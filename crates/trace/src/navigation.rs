@@ -34,6 +34,18 @@ pub struct Navigation {
     pub main_threads: Vec<Thread>,
 }
 
+impl Navigation {
+    /// Returns whether an event that names this navigation, by the request id of its document, can
+    /// belong to this one. Events of older Chromium name none.
+    pub fn includes(&self, navigation_id: Option<&str>) -> bool {
+        let named = navigation_id.filter(|id| !id.is_empty());
+        match (named, self.document_request.as_deref()) {
+            (Some(named), Some(document)) => named == document,
+            _ => true,
+        }
+    }
+}
+
 /// All events about frames and navigations, resolved at the end of the trace.
 #[derive(Debug, Default)]
 pub(crate) struct NavigationEvents {

@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 use crate::event::{TraceEvent, WithData};
 use crate::frames::{FrameArgs, Frames, frame_of};
+use crate::navigation::Navigation;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Milestone {
@@ -67,6 +68,19 @@ struct Mark {
     milestone: Milestone,
     ts_us: f64,
     frame: String,
+    /// The navigation that it belongs to: the request id of its document, if the event names it.
+    navigation_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct MarkArgs {
+    data: Option<MarkData>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct MarkData {
+    navigation_id: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -118,10 +132,12 @@ impl Paints {
                 if let Some(milestone) = Milestone::from_event_name(name)
                     && let Some(frame) = frame_of(event)
                 {
+                    let data = event.args::<MarkArgs>().and_then(|args| args.data);
                     self.milestones.push(Mark {
                         milestone,
                         ts_us: event.ts_us,
                         frame,
+                        navigation_id: data.and_then(|data| data.navigation_id),
                     });
                 }
             }
@@ -160,12 +176,22 @@ impl Paints {
         self
     }
 
-    /// Returns the time at which the frame first reached the milestone after a given time.
-    pub fn first_after(&self, milestone: Milestone, frame: &str, after_us: f64) -> Option<f64> {
+    /// Returns the time at which the frame first reached the milestone in a navigation. The paints
+    /// of the document before it may follow its start, because the browser shows that document
+    /// until the next one has arrived.
+    pub(crate) fn first_of(
+        &self,
+        milestone: Milestone,
+        frame: &str,
+        navigation: &Navigation,
+    ) -> Option<f64> {
         self.milestones
             .iter()
             .find(|mark| {
-                mark.milestone == milestone && mark.ts_us > after_us && mark.frame == frame
+                mark.milestone == milestone
+                    && mark.ts_us > navigation.time_origin_us
+                    && mark.frame == frame
+                    && navigation.includes(mark.navigation_id.as_deref())
             })
             .map(|mark| mark.ts_us)
     }

@@ -84,13 +84,11 @@ impl Trace {
         (ts_us - self.navigation.time_origin_us) / 1000.0
     }
 
-    /// Returns the time at which the main frame first reached the milestone after the time origin.
+    /// Returns the time at which the main frame first reached the milestone in the measured
+    /// navigation.
     pub fn first_us(&self, milestone: Milestone) -> Option<f64> {
-        self.paints.first_after(
-            milestone,
-            &self.frames.main_id,
-            self.navigation.time_origin_us,
-        )
+        self.paints
+            .first_of(milestone, &self.frames.main_id, &self.navigation)
     }
 }
 

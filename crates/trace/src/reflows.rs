@@ -181,13 +181,14 @@ impl Call<'_> {
         self.line_number == -1 && self.column_number == -1 && self.url.is_empty()
     }
 
-    fn place(self, counted_from: i64) -> CodeLocation {
+    /// Returns the position counted from zero; the event counts from one.
+    fn place(self) -> CodeLocation {
         CodeLocation {
             script_id: self.script_id.text(),
             url: self.url.into_owned(),
             function: self.function_name.into_owned(),
-            line: (self.line_number - counted_from).max(0),
-            column: (self.column_number - counted_from).max(0),
+            line: (self.line_number - 1).max(0),
+            column: (self.column_number - 1).max(0),
         }
     }
 }
@@ -212,14 +213,14 @@ impl From<Reflow<'_>> for ForcedReflow {
             place: stack
                 .into_iter()
                 .find(|call| !call.is_native())
-                .map(|call| call.place(1)),
+                .map(|call| call.place()),
             called: None,
         }
     }
 }
 
-/// Returns the function that a `FunctionCall` event names. Its lines and columns are zero-based, as
-/// DevTools reads them.
+/// Returns the function that a `FunctionCall` event names. Its lines and columns are counted from
+/// one, as those of stack traces are; DevTools reads them as zero-based.
 pub(crate) fn function_called(args: Option<&RawValue>) -> Option<CodeLocation> {
     #[derive(Deserialize)]
     struct CallArgs<'a> {
@@ -227,7 +228,7 @@ pub(crate) fn function_called(args: Option<&RawValue>) -> Option<CodeLocation> {
         data: Call<'a>,
     }
     let args: CallArgs = serde_json::from_str(args?.get()).ok()?;
-    Some(args.data.place(0))
+    Some(args.data.place())
 }
 
 #[cfg(test)]

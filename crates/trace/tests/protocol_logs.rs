@@ -62,6 +62,19 @@ fn check(messages: &[Value], expected: &[(f64, Option<f64>, Option<i64>)]) {
 }
 
 #[test]
+fn a_module_that_is_imported_dynamically_is_initiated_by_the_script_on_the_stack() {
+    let mut module = sent("1", 1.0, "https://a.test/page.js");
+    module["params"]["initiator"] = json!({
+        "type": "script", "url": "about:client",
+        "stack": {"callFrames": [{"url": "https://a.test/app.js"}]},
+    });
+    let log = serde_json::to_vec(&[module]).unwrap();
+    let exchanges = ProtocolLog::read(&log).unwrap().exchanges;
+    let initiator = exchanges[0].initiator_url.as_deref();
+    assert_eq!(initiator, Some("https://a.test/app.js"));
+}
+
+#[test]
 fn times_of_the_network_stack_are_preferred() {
     check(
         &[
@@ -129,6 +142,22 @@ fn the_first_end_counts_and_a_failure_is_an_end() {
     assert_eq!(exchanges[0].end_us, Some(2e6));
     assert!(exchanges[0].failure.is_some());
     assert_eq!((exchanges[1].end_us, &exchanges[1].failure), (None, &None));
+}
+
+#[test]
+fn an_error_response_without_its_body_has_not_failed() {
+    let failure = |status: u64, error: &str| {
+        let mut response = received("1", 1.5, timing(1.125));
+        response["params"]["response"]["status"] = json!(status);
+        let mut failed = ended("loadingFailed", "1", 2.0);
+        failed["params"]["errorText"] = json!(error);
+        let exchanges = read(&[sent("1", 1.0, "http://page/"), response, failed]);
+        assert_eq!(exchanges[0].end_us, Some(2e6));
+        exchanges[0].failure.clone()
+    };
+    assert_eq!(failure(404, "net::ERR_ABORTED"), None);
+    assert!(failure(200, "net::ERR_ABORTED").is_some());
+    assert!(failure(404, "net::ERR_CONNECTION_RESET").is_some());
 }
 
 #[test]

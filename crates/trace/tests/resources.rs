@@ -118,6 +118,45 @@ fn the_last_priority_and_blocking_status_count_and_a_memory_response_has_no_timi
 }
 
 #[test]
+fn an_error_response_without_its_body_has_the_size_of_its_headers() {
+    let trace = trace(vec![
+        event(
+            "ResourceSendRequest",
+            2000.0,
+            json!({"requestId": "2.1", "url": "http://a.test/missing.js", "resourceType": "Script"}),
+        ),
+        event(
+            "ResourceReceiveResponse",
+            2400.0,
+            json!({"requestId": "2.1", "statusCode": 404, "encodedDataLength": 178}),
+        ),
+        event(
+            "ResourceFinish",
+            2500.0,
+            json!({"requestId": "2.1", "didFail": true, "encodedDataLength": 0}),
+        ),
+    ]);
+    let script = &trace.resources.all[0];
+    assert_eq!(script.failure, None);
+    assert_eq!(script.transfer_bytes(), 178);
+}
+
+#[test]
+fn a_module_that_is_imported_dynamically_is_initiated_by_the_script_on_the_stack() {
+    let trace = trace(vec![event(
+        "ResourceSendRequest",
+        2000.0,
+        json!({"requestId": "2.1", "url": "http://a.test/page.js", "frame": "F",
+               "initiator": {"type": "script", "url": "about:client"},
+               "stackTrace": [{"url": "http://a.test/app.js", "lineNumber": 3}]}),
+    )]);
+    let module = &trace.resources.all[0];
+    assert_eq!(module.initiators, ["http://a.test/app.js"]);
+    let url = module.initiator_url.as_deref();
+    assert_eq!(url, Some("http://a.test/app.js"));
+}
+
+#[test]
 fn image_paints_fonts_and_preconnects_are_recorded() {
     let trace = trace(vec![
         event(

@@ -190,6 +190,23 @@ fn the_last_navigation_to_a_web_page_counts_in_any_order_of_events() {
 }
 
 #[test]
+fn the_paint_of_a_document_that_is_being_replaced_is_not_that_of_the_next_one() {
+    let paint_of = |ts_us: u64, navigation_id: &str| {
+        let mut paint = paint("firstContentfulPaint", ts_us, "MAIN");
+        paint["args"]["data"] = json!({"navigationId": navigation_id});
+        paint
+    };
+    let first_us = |more: Vec<Value>| {
+        let mut events = vec![navigation(5000, "MAIN", "http://page/second")];
+        events.extend(more);
+        read_page(events).first_us(Milestone::FirstContentfulPaint)
+    };
+    let (earlier, measured) = (paint_of(5200, "1000"), paint_of(9900, "5000"));
+    assert_eq!(first_us(vec![earlier.clone(), measured]), Some(9900.0));
+    assert_eq!(first_us(vec![earlier]), None);
+}
+
+#[test]
 fn a_lighthouse_timespan_starts_at_its_mark() {
     let mark = event(
         "clock_sync",

@@ -264,12 +264,15 @@ pub(crate) async fn full_page(page: &mut Page<'_>, device: &Device) -> BTreeMap<
 pub(crate) async fn after_trace(
     page: &mut Page<'_>,
     gathering: Gathering,
+    gathered: &BTreeMap<String, Artifact>,
 ) -> BTreeMap<String, Artifact> {
     let (caller, nodes) = (page.caller(), page.traced_nodes());
     let mut gatherer = Gatherer::within(&caller, Instant::now() + AFTER_TRACE_TIMEOUT);
     let elements = trace_elements::gather(&caller, nodes);
     page.drive(gatherer.add("trace-elements", elements)).await;
     if gathering == Gathering::Everything {
+        let originals = original_places::gather(page, gathered);
+        gatherer.add("original-places", originals).await;
         gatherer
             .add("back-forward-cache", back_forward::gather(page))
             .await;

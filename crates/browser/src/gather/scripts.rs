@@ -102,6 +102,7 @@ pub(super) async fn parsed(
         .await
         .map_err(|error| error_text(&error))?;
     let scripts = page.take_scripts().into_vec();
+    page.keep_mapped_scripts(&scripts);
     let (first_requested_sender, first_requested) = oneshot::channel();
     let requests = scripts.iter().map(TextRequest::of).collect();
     let texts = tokio::spawn(texts(caller, requests, first_requested_sender));

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::later_frames::LaterFrame;
 use super::traced_nodes::TracedNodes;
+use super::traced_places::{ScriptPlace, TracedPlaces};
 use crate::protocol::{LimitExceeded, Reservation};
 
 const BEGIN: &[u8] = br#"{"traceEvents":["#;
@@ -22,6 +23,7 @@ pub(super) struct JsonTrace {
     bytes: Vec<u8>,
     reservation: Reservation,
     nodes: TracedNodes,
+    places: TracedPlaces,
     screenshots: Screenshots,
 }
 
@@ -32,6 +34,8 @@ struct Screenshots {
     last_us: f64,
     /// The place of the last one in the trace.
     last: Range<usize>,
+    /// The time at which the page last drew a frame.
+    last_drawn_us: f64,
 }
 
 impl JsonTrace {
@@ -44,6 +48,7 @@ impl JsonTrace {
             bytes: BEGIN.to_vec(),
             reservation,
             nodes: TracedNodes::default(),
+            places: TracedPlaces::default(),
             screenshots: Screenshots::default(),
         }
     }
@@ -61,13 +66,21 @@ impl JsonTrace {
             return Err(Self::TOO_LARGE);
         }
         self.nodes.add_event(event);
+        self.places.add_event(event);
         self.add(event)?;
-        if let Some(ts_us) = screenshot_us(event) {
-            self.screenshots.count += 1;
-            if ts_us >= self.screenshots.last_us {
-                self.screenshots.last_us = ts_us;
-                self.screenshots.last = self.bytes.len() - event.len()..self.bytes.len();
+        match FrameEvent::of(event) {
+            Some(FrameEvent::Screenshot(ts_us)) => {
+                self.screenshots.count += 1;
+                if ts_us >= self.screenshots.last_us {
+                    self.screenshots.last_us = ts_us;
+                    self.screenshots.last = self.bytes.len() - event.len()..self.bytes.len();
+                }
             }
+            Some(FrameEvent::Draw(ts_us)) => {
+                let last_us = &mut self.screenshots.last_drawn_us;
+                *last_us = last_us.max(ts_us);
+            }
+            None => {}
         }
         Ok(())
     }
@@ -98,7 +111,7 @@ impl JsonTrace {
         let last = &self.bytes[self.screenshots.last.clone()];
         let mut event: Value =
             serde_json::from_slice(last).map_err(|_| LimitExceeded::LostTrace)?;
-        for frame in frames {
+        for frame in with_last_drawn(frames, self.screenshots.last_drawn_us) {
             if frame.ts_us > self.screenshots.last_us {
                 event["ts"] = json!(frame.ts_us);
                 event["args"]["snapshot"] = json!(frame.encoded);
@@ -118,6 +131,11 @@ impl JsonTrace {
         self.nodes.all()
     }
 
+    /// Returns the places in scripts at which styles or layout were forced.
+    pub(super) fn traced_places(&self) -> Vec<ScriptPlace> {
+        self.places.all()
+    }
+
     /// Returns the trace and leaves nothing of it.
     pub(super) fn take(&mut self) -> Vec<u8> {
         let mut bytes = std::mem::take(&mut self.bytes);
@@ -126,20 +144,47 @@ impl JsonTrace {
     }
 }
 
-/// Returns the time of an event with a screenshot.
-fn screenshot_us(event: &str) -> Option<f64> {
-    #[derive(Deserialize)]
-    struct Screenshot<'a> {
-        #[serde(borrow)]
-        name: std::borrow::Cow<'a, str>,
-        ts: f64,
+/// Returns the pictures with another one for the last frame that the page drew, if they have none
+/// of it: then the closing picture shows that frame.
+fn with_last_drawn(mut frames: Vec<LaterFrame>, drawn_us: f64) -> Vec<LaterFrame> {
+    if let [.., previous, closing] = &frames[..] {
+        let is_missing = previous.ts_us < drawn_us && drawn_us < closing.ts_us;
+        if is_missing && previous.encoded != closing.encoded {
+            let drawn = LaterFrame {
+                ts_us: drawn_us,
+                ..closing.clone()
+            };
+            frames.insert(frames.len() - 1, drawn);
+        }
     }
-    // Searching is cheaper than parsing.
-    if !event.contains(r#""Screenshot""#) {
-        return None;
+    frames
+}
+
+/// An event about a frame, with its time.
+enum FrameEvent {
+    Screenshot(f64),
+    Draw(f64),
+}
+
+impl FrameEvent {
+    fn of(event: &str) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Named<'a> {
+            #[serde(borrow)]
+            name: std::borrow::Cow<'a, str>,
+            ts: f64,
+        }
+        // Searching is cheaper than parsing.
+        if !event.contains(r#""Screenshot""#) && !event.contains(r#""DrawFrame""#) {
+            return None;
+        }
+        let event = serde_json::from_str::<Named<'_>>(event).ok()?;
+        match event.name.as_ref() {
+            "Screenshot" => Some(Self::Screenshot(event.ts)),
+            "DrawFrame" => Some(Self::Draw(event.ts)),
+            _ => None,
+        }
     }
-    let event = serde_json::from_str::<Screenshot<'_>>(event).ok()?;
-    (event.name == "Screenshot").then_some(event.ts)
 }
 
 #[cfg(test)]
@@ -200,6 +245,52 @@ mod tests {
             [450_500.0, 451_500.0]
         );
         assert!(screenshots_with_later_frames(MAX_SCREENSHOTS - 1).is_empty());
+    }
+
+    /// Returns the pictures of a page that last drew at this time, in milliseconds: one of 500 ms
+    /// and the closing one of 900 ms.
+    fn pictures_ms(drawn_ms: usize, closing: &str) -> Vec<(f64, String)> {
+        let mut trace = trace(1_000_000);
+        for at in 1..=MAX_SCREENSHOTS {
+            let screenshot =
+                json!({"name": "Screenshot", "ts": at * 1000, "args": {"snapshot": "A"}});
+            trace.add_event(&screenshot.to_string()).unwrap();
+        }
+        for ts_us in [drawn_ms * 1000, 0] {
+            let draw = json!({"name": "DrawFrame", "ts": ts_us});
+            trace.add_event(&draw.to_string()).unwrap();
+        }
+        let frame = |ts_us: f64, encoded: &str| LaterFrame {
+            ts_us,
+            encoded: encoded.to_owned(),
+        };
+        trace
+            .add_later_frames(vec![frame(500_000.0, "B"), frame(900_000.0, closing)])
+            .unwrap();
+        let events = events(&mut trace).split_off(MAX_SCREENSHOTS + 2);
+        let picture = |event: &Value| {
+            let encoded = event["args"]["snapshot"].as_str().unwrap();
+            (event["ts"].as_f64().unwrap() / 1000.0, encoded.to_owned())
+        };
+        events.iter().map(picture).collect()
+    }
+
+    #[test]
+    fn a_changed_picture_of_the_end_is_that_of_the_last_frame_drawn() {
+        let pictures = |all: &[(f64, &str)]| -> Vec<(f64, String)> {
+            let owned = all.iter().map(|(ms, encoded)| (*ms, (*encoded).to_owned()));
+            owned.collect()
+        };
+        assert_eq!(
+            pictures_ms(600, "C"),
+            pictures(&[(500.0, "B"), (600.0, "C"), (900.0, "C")])
+        );
+        for (drawn_ms, closing) in [(600, "B"), (500, "C")] {
+            assert_eq!(
+                pictures_ms(drawn_ms, closing),
+                pictures(&[(500.0, "B"), (900.0, closing)])
+            );
+        }
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! Pictures of frames after those in Chromium's trace, which ends after
 //! [`MAX_SCREENSHOTS`](plumbline_trace::MAX_SCREENSHOTS) of them.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use plumbline_clock::PageTime;
 use plumbline_trace::MAX_SCREENSHOT_PX;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::{Page, VisitError};
 use crate::protocol::ProtocolEvent;
 
 /// The time in which a page that draws all the time, 60 times a second, does not reach the most
@@ -20,9 +21,11 @@ const MIN_INTERVAL_US: f64 = 100_000.0;
 const MAX_FRAMES: usize = 100;
 /// The JPEG quality of a picture: that of screenshots in a trace.
 const QUALITY: u32 = 80;
+/// The most time that a visit waits for the picture of its end.
+const CLOSING_DEADLINE: Duration = Duration::from_secs(3);
 
 /// Returns the parameters of `Page.startScreencast`.
-pub(super) fn start_params() -> Value {
+fn start_params() -> Value {
     json!({
         "format": "jpeg",
         "quality": QUALITY,
@@ -60,22 +63,30 @@ struct Metadata {
 pub(crate) struct LaterFrames {
     /// The time to begin; `None` if it has passed, or if no pictures are wanted.
     due: Option<PageTime>,
+    is_collecting: bool,
+    /// The time of the visit's end on the clock of the trace, if that has come.
+    end_us: Option<f64>,
     /// The difference between wall time and the clock of the trace.
     wall_offset_us: Option<f64>,
     interval_us: f64,
     kept: Vec<LaterFrame>,
     /// The last frame, if it is not kept because it followed another one too soon.
     last: Option<LaterFrame>,
+    /// The first picture after the end.
+    closing: Option<LaterFrame>,
 }
 
 impl LaterFrames {
     pub(super) fn none() -> Self {
         Self {
             due: None,
+            is_collecting: false,
+            end_us: None,
             wall_offset_us: None,
             interval_us: MIN_INTERVAL_US,
             kept: Vec::new(),
             last: None,
+            closing: None,
         }
     }
 
@@ -92,6 +103,12 @@ impl LaterFrames {
     /// Records that collecting has begun.
     pub(super) fn begin(&mut self) {
         self.due = None;
+        self.is_collecting = true;
+    }
+
+    /// Records the end of the visit. The next picture is the closing one.
+    fn end(&mut self, now: PageTime) {
+        self.end_us = Some(now.as_nanos() as f64 / 1000.0);
     }
 
     /// Records the same moment on both clocks, in seconds.
@@ -112,6 +129,10 @@ impl LaterFrames {
     }
 
     fn add_frame(&mut self, frame: LaterFrame) {
+        if self.end_us.is_some_and(|end_us| frame.ts_us >= end_us) {
+            self.closing.get_or_insert(frame);
+            return;
+        }
         let previous = self.kept.last();
         if previous.is_some_and(|previous| frame.ts_us < previous.ts_us + self.interval_us) {
             self.last = Some(frame);
@@ -129,17 +150,41 @@ impl LaterFrames {
         }
     }
 
-    /// Returns the pictures in order, and leaves none. The last one is repeated with the time of
-    /// the end, up to which the page did not change any more.
-    pub(super) fn take(&mut self, end: PageTime) -> Vec<LaterFrame> {
+    /// Returns the pictures in order, and leaves none. The last one has the time of the end. It is
+    /// that of the last frame if no picture was taken at the end.
+    fn take(&mut self) -> Vec<LaterFrame> {
         let mut frames = std::mem::take(&mut self.kept);
         frames.extend(self.last.take());
-        let last = frames.last().map(|last| LaterFrame {
-            ts_us: last.ts_us.max(end.as_nanos() as f64 / 1000.0),
-            encoded: last.encoded.clone(),
-        });
-        frames.extend(last);
+        let closing = self.closing.take().or_else(|| frames.last().cloned());
+        if let (Some(mut closing), Some(end_us)) = (closing, self.end_us) {
+            let last_us = frames.last().map_or(end_us, |last| last.ts_us);
+            closing.ts_us = end_us.max(last_us);
+            frames.push(closing);
+        }
         frames
+    }
+}
+
+impl Page<'_> {
+    pub(super) fn start_screencast(&self) {
+        let caller = self.caller();
+        caller.send("Page.startScreencast", start_params());
+    }
+
+    /// Ends collecting, and returns the pictures, with one of the end. Chromium drops the picture
+    /// of a frame while others are not acknowledged, and takes no other one before the page
+    /// changes again; but a new screencast begins with a picture.
+    pub(super) async fn take_later_frames(&mut self) -> Result<Vec<LaterFrame>, VisitError> {
+        if !self.later_frames.is_collecting {
+            return Ok(Vec::new());
+        }
+        self.caller().send("Page.stopScreencast", json!({}));
+        self.later_frames.end(self.clock.now());
+        self.start_screencast();
+        let deadline = Instant::now() + CLOSING_DEADLINE;
+        while self.later_frames.closing.is_none() && self.next_event(deadline).await? {}
+        self.caller().send("Page.stopScreencast", json!({}));
+        Ok(self.later_frames.take())
     }
 }
 
@@ -169,10 +214,24 @@ mod tests {
         for (wall_s, picture) in [(1000.5, "A"), (1000.55, "B"), (1000.6, "C"), (1000.65, "D")] {
             assert_eq!(frames.add(&event(wall_s, picture)), Some(7));
         }
-        let taken = frames.take(PageTime::from_nanos(11_000_000_000));
+        frames.end(PageTime::from_nanos(11_000_000_000));
+        let taken = frames.take();
         assert_eq!(times_ms(&taken), [10_500.0, 10_600.0, 10_650.0, 11_000.0]);
         assert_eq!(taken[3].encoded, "D");
-        assert!(frames.take(PageTime::from_nanos(0)).is_empty());
+        assert!(frames.take().is_empty());
+    }
+
+    #[test]
+    fn the_first_picture_after_the_end_is_the_closing_one() {
+        let mut frames = started();
+        frames.add(&event(1000.5, "A"));
+        frames.end(PageTime::from_nanos(11_000_000_000));
+        for (wall_s, picture) in [(1000.9, "B"), (1001.2, "C"), (1001.4, "D")] {
+            frames.add(&event(wall_s, picture));
+        }
+        let taken = frames.take();
+        assert_eq!(times_ms(&taken), [10_500.0, 10_900.0, 11_000.0]);
+        assert_eq!(taken[2].encoded, "C");
     }
 
     #[test]
@@ -181,7 +240,8 @@ mod tests {
         for at in 0..6000 {
             frames.add(&event(1000.0 + f64::from(at) / 60.0, "A"));
         }
-        let taken = frames.take(PageTime::from_nanos(0));
+        frames.end(PageTime::from_nanos(110_000_000_000));
+        let taken = frames.take();
         assert!(
             (50..=MAX_FRAMES + 2).contains(&taken.len()),
             "{}",
@@ -190,7 +250,7 @@ mod tests {
         let times_ms = times_ms(&taken);
         assert_eq!(
             (times_ms[0], times_ms[times_ms.len() - 1]),
-            (10_000.0, 109_983.0)
+            (10_000.0, 110_000.0)
         );
         assert!(times_ms.windows(2).all(|pair| pair[1] - pair[0] < 3300.0));
     }
@@ -199,6 +259,6 @@ mod tests {
     fn pictures_without_a_known_time_are_acknowledged_and_not_kept() {
         let mut frames = LaterFrames::none();
         assert_eq!(frames.add(&event(1000.0, "A")), Some(7));
-        assert!(frames.take(PageTime::from_nanos(0)).is_empty());
+        assert!(frames.take().is_empty());
     }
 }

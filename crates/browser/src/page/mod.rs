@@ -20,6 +20,7 @@ mod seeding;
 mod style_sheets;
 mod trace;
 mod traced_nodes;
+mod traced_places;
 mod web_mcp;
 
 use std::collections::HashMap;
@@ -46,6 +47,7 @@ pub(crate) use round_trip::{CacheNotUsed, NotRestoredExplanation, NotRestoredFra
 pub(crate) use scripts::{ParsedScript, Scripts};
 pub(crate) use style_sheets::{StyleSheetHeader, StyleSheets};
 pub(crate) use trace::TraceKind;
+pub(crate) use traced_places::ScriptPlace;
 pub(crate) use web_mcp::WebMcpTool;
 
 use crate::emulate::ProtocolCall;
@@ -90,6 +92,8 @@ pub(crate) struct Page<'b> {
     pub(crate) warnings: Vec<String>,
     console: Console,
     scripts: Scripts,
+    /// The scripts with a source map that were live at the end of the visit.
+    mapped_scripts: Vec<ParsedScript>,
     style_sheets: StyleSheets,
     web_mcp: WebMcpTools,
     /// Whether the page is still being measured. Requests that are caused by gathering are not
@@ -104,6 +108,9 @@ pub(crate) struct Page<'b> {
     /// Memory of what is recorded besides log and trace.
     reservation: Reservation,
 }
+
+/// The largest source map in a script that is kept.
+const MAX_KEPT_MAP_BYTES: usize = 1_000_000;
 
 impl Page<'_> {
     /// Runs a future while events are handled.
@@ -263,17 +270,13 @@ impl Page<'_> {
     /// Starts to collect pictures of the frames that the trace may have no more screenshots of.
     pub(crate) fn collect_later_frames(&mut self) {
         self.later_frames.begin();
-        let start = later_frames::start_params();
-        self.caller().send("Page.startScreencast", start);
+        self.start_screencast();
     }
 
     /// Ends the trace, which then arrives.
-    pub(crate) async fn end_trace(&mut self) -> Result<(), CallError> {
+    pub(crate) async fn end_trace(&mut self) -> Result<(), VisitError> {
         self.call::<Value>("Tracing.end", json!({})).await?;
-        let frames = self.later_frames.take(self.clock.now());
-        if !frames.is_empty() {
-            self.caller().send("Page.stopScreencast", json!({}));
-        }
+        let frames = self.take_later_frames().await?;
         let result = self.trace.set_later_frames(frames);
         self.check_limit(result);
         Ok(())
@@ -282,6 +285,25 @@ impl Page<'_> {
     /// Returns the ids of the elements in the trace.
     pub(crate) fn traced_nodes(&self) -> Vec<i64> {
         self.trace.traced_nodes()
+    }
+
+    /// Returns the places in scripts at which styles or layout were forced.
+    pub(crate) fn traced_places(&self) -> Vec<ScriptPlace> {
+        self.trace.traced_places()
+    }
+
+    /// Keeps those of the scripts that have a source map, unless that is a long one in the script
+    /// itself.
+    pub(crate) fn keep_mapped_scripts(&mut self, scripts: &[ParsedScript]) {
+        let is_mapped = |script: &&ParsedScript| {
+            (1..=MAX_KEPT_MAP_BYTES).contains(&script.source_map_url.len())
+        };
+        self.mapped_scripts = scripts.iter().filter(is_mapped).cloned().collect();
+    }
+
+    /// Returns the scripts that were kept, and leaves none.
+    pub(crate) fn take_mapped_scripts(&mut self) -> Vec<ParsedScript> {
+        std::mem::take(&mut self.mapped_scripts)
     }
 
     pub(crate) fn take_scripts(&mut self) -> Scripts {

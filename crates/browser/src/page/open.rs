@@ -175,6 +175,7 @@ impl<'b> Page<'b> {
             warnings: Vec::new(),
             console: Console::default(),
             scripts: Scripts::default(),
+            mapped_scripts: Vec::new(),
             style_sheets: StyleSheets::default(),
             web_mcp: WebMcpTools::default(),
             frame_sessions: HashMap::new(),

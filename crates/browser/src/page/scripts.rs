@@ -8,7 +8,7 @@ const MAX_SCRIPTS: usize = 5_000;
 #[derive(Default)]
 pub(crate) struct Scripts(Vec<ParsedScript>);
 
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ParsedScript {
     #[serde(default)]
@@ -27,7 +27,7 @@ pub(crate) struct ParsedScript {
     pub(crate) source_map_url: String,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct ScriptContext {
     pub(crate) frame_id: String,

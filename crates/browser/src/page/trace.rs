@@ -12,6 +12,7 @@ use tokio::time::timeout_at;
 
 use super::json_trace::{JsonTrace, MAX_BYTES};
 use super::later_frames::LaterFrame;
+use super::traced_places::ScriptPlace;
 use super::{Caller, Page, TRACE_DEADLINE, VisitError};
 use crate::protocol::{CallError, LimitExceeded, ProtocolEvent, Reservation};
 
@@ -163,6 +164,11 @@ impl TraceRecording {
     /// Returns the ids of the elements that the trace refers to.
     pub(super) fn traced_nodes(&self) -> Vec<i64> {
         self.json.traced_nodes()
+    }
+
+    /// Returns the places in scripts at which styles or layout were forced.
+    pub(super) fn traced_places(&self) -> Vec<ScriptPlace> {
+        self.json.traced_places()
     }
 
     /// Returns the trace and leaves nothing of it.

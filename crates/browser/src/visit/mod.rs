@@ -131,7 +131,8 @@ async fn perform(
     let started_at = Instant::now();
     page.receive_trace().await?;
     tracing::debug!(duration = ?started_at.elapsed(), "trace received");
-    artifacts.extend(gather::after_trace(&mut page, plan.gathering).await);
+    let after_trace = gather::after_trace(&mut page, plan.gathering, &artifacts).await;
+    artifacts.extend(after_trace);
     page.check_size()?;
     artifacts.insert(scheduling::ARTIFACT.to_owned(), scheduling.into_artifact());
     timer.stop();

@@ -43,6 +43,27 @@ async fn elements_in_the_trace_are_described() {
 }
 
 #[tokio::test]
+async fn places_that_forced_layout_have_their_originals() {
+    let (bed, site) = (TestBed::new(), Site::start().await);
+    let bundle = bed.measure(&plan(site.url("slow-functions.html"))).await;
+    let places = artifact(&bundle, "original-places");
+    let lines: Vec<(&str, u64)> = places
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|place| {
+            assert_eq!(place["url"], site.url("slow-functions.min.js"));
+            assert_eq!(place["line"], 0);
+            let original = &place["original"];
+            let source = original["source"].as_str().unwrap();
+            (source, original["line"].as_u64().unwrap())
+        })
+        .collect();
+    // The script has one place that reads a size after a change.
+    assert_eq!(lines, [("slow-functions.js", 22)]);
+}
+
+#[tokio::test]
 async fn images_have_the_rules_that_set_their_size() {
     let (bed, site) = (TestBed::new(), Site::start().await);
     let bundle = bed.measure(&plan(site.url("costs-time.html"))).await;

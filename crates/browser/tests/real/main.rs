@@ -13,6 +13,7 @@ mod interactions;
 mod life;
 mod outcomes;
 mod page_time;
+mod pictures;
 mod site;
 mod sizes;
 mod socks;

@@ -196,7 +196,7 @@ mod tests {
         for (file, expected) in [
             (
                 "slot = 1\n",
-                "unknown setting `slot`, did you mean `slots`?",
+                "unknown setting `slot` (did you mean `slots`?)",
             ),
             ("create-key = 1\n", "unknown setting `create-key`"),
             (

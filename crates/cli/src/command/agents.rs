@@ -15,7 +15,7 @@ use crate::exit::Exit;
 use crate::settings::load_catalog;
 use crate::standard_output as out;
 use crate::storage::{self, StoreLocation};
-use crate::suggestion::unknown_id;
+use crate::suggestion::unknown_location;
 
 /// The maximum length of a name, which is shown in tables.
 const MAX_NAME_CHARS: usize = 40;
@@ -44,11 +44,7 @@ async fn add(args: AgentAddArgs) -> Result<Exit, Exit> {
     let catalog = load_catalog(args.catalog.as_deref())?;
     let is_known = |id: &&String| catalog.location(id).is_some();
     if let Some(unknown) = args.location.iter().find(|id| !is_known(id)) {
-        let ids = catalog
-            .locations()
-            .iter()
-            .map(|location| location.id.as_str());
-        return Err(Exit::usage(unknown_id("location", unknown, ids)));
+        return Err(Exit::usage(unknown_location(&catalog, unknown)));
     }
     let bounds = AgentBounds {
         locations: Some(args.location),

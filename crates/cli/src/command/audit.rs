@@ -21,7 +21,7 @@ use crate::field_data::FieldData;
 use crate::local_auditor::prepare;
 use crate::opener;
 use crate::output::{self, Outputs};
-use crate::progress_line::ProgressLine;
+use crate::progress_line::{Count, ProgressLine};
 use crate::recording_files::RecordingFile;
 use crate::settings::FieldSettings;
 use crate::standard_output as out;
@@ -34,6 +34,10 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
     let budget = budget.transpose()?;
     let default_formats: &[Format] = if args.json { &[Format::Json] } else { &[] };
     let outputs = Outputs::resolve(args.output, default_formats)?;
+    outputs.check_destination()?;
+    if let Some(path) = &args.bundle {
+        output::check_file(path, "--bundle")?;
+    }
     let mut options =
         visit_options::resolve(args.state, args.flow.as_deref(), args.allow_error_status)?;
     options.quick |= args.quick;
@@ -63,8 +67,11 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
     let field = FieldData::new(field, catalog, Arc::new(UnsharedQuota));
     field.begin(TRACKING_ID, &order.url, &order.device);
     let mut runs = Vec::new();
+    let progress = (!args.quiet).then(|| ProgressLine::start(&auditor.cpu, Count::Runs(args.runs)));
     for number in 1..=args.runs {
-        let progress = (!args.quiet).then(|| ProgressLine::start(&auditor.cpu, number, args.runs));
+        if let Some(progress) = &progress {
+            progress.set_run(number);
+        }
         let observe = |AuditEvent { visit, event }: AuditEvent<'_>| match event {
             VisitEvent::PhaseStarted(phase) => {
                 if let Some(progress) = &progress {
@@ -80,7 +87,6 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
             auditor.audit_run(&order, &observe).await
         };
         let audited = audited.map_err(Exit::failed)?;
-        drop(progress);
         let run = Run::new(audited);
         let is_measured = run.report.error.is_none();
         runs.push(run);
@@ -101,8 +107,6 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
     }
     if let Some(run) = runs.get_mut(chosen) {
         if args.runs > 1 {
-            let progress =
-                (!args.quiet).then(|| ProgressLine::start(&auditor.cpu, args.runs, args.runs));
             let observe = |AuditEvent { visit, event }: AuditEvent<'_>| {
                 if let (Some(progress), VisitEvent::PhaseStarted(phase)) = (&progress, event) {
                     progress.show(phase, visit);
@@ -115,6 +119,7 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
             run.report.runs = Some(spread(&reports, args.runs, chosen));
         }
     }
+    drop(progress);
     let Some(run) = runs.get(chosen) else {
         return Err(Exit::failed("no run was made"));
     };
@@ -122,7 +127,8 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
         std::fs::write(path, bundle)
             .map_err(|error| Exit::failed(format!("{}: {error}", path.display())))?;
     }
-    if !outputs.use_standard_output() && !args.quiet {
+    let prints_text = !outputs.use_standard_output() && !args.quiet;
+    if prints_text {
         if runs.len() > 1 && !is_measured {
             let (number, count) = (chosen + 1, runs.len());
             out::line(format_args!("Showing run {number} of {count} (failed)\n"))?;
@@ -156,8 +162,10 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
         // The audit was made, and its exit code tells its result.
         eprintln!("plumbline: --open: {error}");
     }
-    if !is_measured {
-        return Ok(Exit::Failed(None));
+    if let Some(error) = &run.report.error {
+        // The text contains the reason.
+        let reason = (!prints_text).then(|| terminal::not_measured(error));
+        return Ok(Exit::Failed(reason));
     }
     match budget {
         None => Ok(Exit::Done),
@@ -234,6 +242,7 @@ impl Run {
             bundle: bundle.as_ref(),
             media: None,
             made_at_ms: self.made_at_ms,
+            logo: None,
             junit: JunitOptions::default(),
         }))
     }

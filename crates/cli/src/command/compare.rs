@@ -13,7 +13,7 @@ use crate::clock::now;
 use crate::exit::Exit;
 use crate::local_auditor::prepare;
 use crate::output::write_text;
-use crate::progress_line::ProgressLine;
+use crate::progress_line::{Count, ProgressLine};
 use crate::recording_files::RecordingFile;
 use crate::visit_options;
 
@@ -55,7 +55,8 @@ pub async fn compare(
     args: &ComparisonArgs,
 ) -> Result<Exit, Exit> {
     let max_pairs = u32::from(args.max_pairs);
-    let progress = (!args.quiet).then(|| ProgressLine::start(&auditor.cpu, 1, max_pairs));
+    let progress =
+        (!args.quiet).then(|| ProgressLine::start(&auditor.cpu, Count::Pairs(max_pairs)));
     let observe = |AuditEvent { visit, event }: AuditEvent<'_>| {
         if let (VisitEvent::PhaseStarted(phase), Some(progress)) = (event, &progress) {
             progress.set_run(visit.run);
@@ -67,10 +68,7 @@ pub async fn compare(
     drop(progress);
     let report = &output.report;
     if let Some(error) = &report.error {
-        return Err(Exit::failed(format!(
-            "a page could not be measured: {}: {}",
-            error.code, error.message
-        )));
+        return Err(Exit::failed(format!("{} ({})", error.message, error.code)));
     }
     let compared = ComparisonReport::of(report, now().0)
         .ok_or_else(|| Exit::failed("the pages were not compared"))?;

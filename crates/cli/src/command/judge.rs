@@ -32,6 +32,7 @@ pub fn run(args: &JudgeArgs) -> Result<Exit, Exit> {
         bundle: Some(&bundle),
         media: None,
         made_at_ms: visited_at_ms(&bundle).unwrap_or_else(|| now().0),
+        logo: None,
         junit: JunitOptions::default(),
     };
     let outputs = Outputs::resolve(args.output.clone(), &[Format::Json])?;

@@ -11,9 +11,9 @@ use crate::args::{ChoiceArgs, ConditionArgs, MatrixArgs, MatrixOutput};
 use crate::exit::Exit;
 use crate::local_auditor::prepare;
 use crate::output::write_text;
-use crate::progress_line::ProgressLine;
+use crate::progress_line::{Count, ProgressLine};
 use crate::recording_files::RecordingFile;
-use crate::suggestion::unknown_id;
+use crate::suggestion::{unknown_device, unknown_network};
 
 /// The number of audits at the same time. Their pages load one after the other; the rest of a visit
 /// runs beside that.
@@ -40,7 +40,7 @@ pub async fn run(args: MatrixArgs) -> Result<Exit, Exit> {
         networks(&auditor.catalog, &args.networks)?,
     );
     let count = u32::try_from(matrix.cells.len()).unwrap_or(u32::MAX);
-    let progress = (!args.quiet).then(|| ProgressLine::start(&auditor.cpu, 1, count));
+    let progress = (!args.quiet).then(|| ProgressLine::start(&auditor.cpu, Count::Runs(count)));
     // The first audit calibrates the host if that is necessary.
     let orders = matrix.cells.iter().map(|cell| Order {
         device: cell.device.clone(),
@@ -98,10 +98,9 @@ fn devices(catalog: &Catalog, chosen: &[String]) -> Result<Vec<MatrixCondition>,
         chosen
     };
     let devices = ids.iter().map(|id| {
-        let device = catalog.device(id).ok_or_else(|| {
-            let ids = catalog.devices().iter().map(|device| device.id.as_str());
-            Exit::usage(unknown_id("device", id, ids))
-        })?;
+        let device = catalog
+            .device(id)
+            .ok_or_else(|| Exit::usage(unknown_device(catalog, id)))?;
         Ok(MatrixCondition {
             id: device.id.clone(),
             name: device.name.clone(),
@@ -115,10 +114,9 @@ fn networks(catalog: &Catalog, chosen: &[String]) -> Result<Vec<MatrixCondition>
     let all: Vec<String> = catalog.networks().iter().map(|it| it.id.clone()).collect();
     let ids = if chosen.is_empty() { &all[..] } else { chosen };
     let networks = ids.iter().map(|id| {
-        let network = catalog.network(id).ok_or_else(|| {
-            let ids = catalog.networks().iter().map(|network| network.id.as_str());
-            Exit::usage(unknown_id("network", id, ids))
-        })?;
+        let network = catalog
+            .network(id)
+            .ok_or_else(|| Exit::usage(unknown_network(catalog, id)))?;
         Ok(MatrixCondition {
             id: network.id.clone(),
             name: network.name.clone(),

@@ -3,11 +3,12 @@
 use plumbline_agent::{AuditEvent, VisitEvent};
 use plumbline_bundle::{Bundle, BundleParts};
 use plumbline_recording::Recording;
+use plumbline_report::terminal;
 
 use crate::args::RecordArgs;
 use crate::exit::Exit;
 use crate::local_auditor::prepare;
-use crate::progress_line::ProgressLine;
+use crate::progress_line::{Count, ProgressLine};
 use crate::recording_files;
 use crate::standard_output as out;
 use crate::visit_options;
@@ -19,7 +20,7 @@ pub async fn run(args: RecordArgs) -> Result<Exit, Exit> {
     options.quick = true;
     options.record = true;
     let (auditor, [order], _) = prepare(args.conditions, [args.url], options)?;
-    let progress = (!args.quiet).then(|| ProgressLine::start(&auditor.cpu, 1, 1));
+    let progress = (!args.quiet).then(|| ProgressLine::start(&auditor.cpu, Count::Runs(1)));
     let observe = |AuditEvent { visit, event }: AuditEvent<'_>| {
         if let (VisitEvent::PhaseStarted(phase), Some(progress)) = (event, &progress) {
             progress.show(phase, visit);
@@ -29,7 +30,7 @@ pub async fn run(args: RecordArgs) -> Result<Exit, Exit> {
     let output = output.map_err(Exit::failed)?;
     drop(progress);
     if let Some(error) = &output.report.error {
-        return Err(Exit::failed(format!("{}: {}", error.code, error.message)));
+        return Err(Exit::failed(terminal::not_measured(error)));
     }
     let bundle = output.bundle.unwrap_or_default();
     let bundle = Bundle::unpack_parts(&bundle, BundleParts::RECORDING).map_err(Exit::failed)?;

@@ -182,9 +182,12 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Exit> {
         }
     };
 
-    let listener = TcpListener::bind(settings.listen)
-        .await
-        .map_err(|error| Exit::failed(format!("cannot listen on {}: {error}", settings.listen)))?;
+    let listener = TcpListener::bind(settings.listen).await.map_err(|error| {
+        Exit::failed(format!(
+            "cannot listen on {}: {error}; choose another address with --listen",
+            settings.listen
+        ))
+    })?;
     let address = listener.local_addr().map_err(Exit::failed)?;
     // Whoever reads that the server listens may stop it.
     let stop_signal = stop_signal();
@@ -348,7 +351,7 @@ fn create_private_dir(dir: &Path) -> Result<(), Exit> {
         .recursive(true)
         .mode(0o700)
         .create(dir)
-        .map_err(|error| Exit::failed(format!("{}: {error}", dir.display())))
+        .map_err(|error| Exit::failed(format!("--data {}: {error}", dir.display())))
 }
 
 /// Creates a key and prints it with an example request.

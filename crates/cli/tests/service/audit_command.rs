@@ -49,11 +49,41 @@ fn the_trace_of_a_profile_is_not_written_without_one() {
 }
 
 #[test]
-fn a_quiet_audit_prints_nothing_and_tells_its_result_by_the_exit_code() {
+fn a_quiet_audit_prints_only_why_a_page_was_not_measured() {
     let address = pages::unused_address().to_string();
-    let output = audit(&[&address, "--network", "wifi", "--quiet"]);
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
-    assert_eq!((output.stdout, output.stderr), (Vec::new(), Vec::new()));
+    for format in [&[][..], &["--json"]] {
+        let args = [&address, "--network", "wifi", "--quiet"];
+        let output = audit(&[&args[..], format].concat());
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert_eq!(output.stdout.is_empty(), format.is_empty(), "{output:?}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(stderr.starts_with("plumbline: Not measured: "), "{stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    }
+}
+
+#[test]
+fn files_that_cannot_be_written_are_refused_before_the_visit() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("none/page");
+    let path = path.to_str().unwrap();
+    for (args, flag) in [
+        (
+            &["--output", "html", "--output-path", path][..],
+            "--output-path",
+        ),
+        (
+            &["--output", "html,csv", "--output-path", path],
+            "--output-path",
+        ),
+        (&["--bundle", path], "--bundle"),
+    ] {
+        let output = audit(&[&["example.com"], args].concat());
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        let expected = format!("plumbline: {flag} {path}: there is no directory ");
+        assert!(stderr.starts_with(&expected), "{stderr}");
+    }
 }
 
 #[test]
@@ -165,6 +195,7 @@ fn an_error_page_has_exit_code_1_and_its_status() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("HTTP_ERROR"), "{text}");
     assert!(text.contains("status 404"), "{text}");
+    assert!(text.contains("add: --allow-error-status"), "{text}");
     let output = audit(&[&url, "--network", "wifi", "--allow-error-status"]);
     let text = String::from_utf8(output.stdout).unwrap();
     // The page is empty.
@@ -219,10 +250,17 @@ fn invalid_arguments_have_exit_code_2_and_a_helpful_message() {
             "unknown location `moon`",
         ),
         (&["ftp://example.com/"][..], "is not an http or https URL"),
-        (&["example"][..], "`example` is not a URL"),
+        (
+            &["example"][..],
+            "`example` is not a URL; write `http://example/` or `https://example/`",
+        ),
+        (
+            &["user:canary@x"][..],
+            "a user name and a password do not belong into the URL",
+        ),
         (
             &["http://example.com/", "--device", "mobil"][..],
-            "unknown device `mobil`, did you mean `mobile`?",
+            "unknown device `mobil` (did you mean `mobile`?)",
         ),
         (
             &["example.com", "--preset", "lighthouse-tv"][..],

@@ -87,7 +87,8 @@ fn a_page_that_cannot_be_measured_ends_the_comparison() {
     let output = compare(&[&site.to_string(), &none.to_string(), "--network", "wifi"]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let error = String::from_utf8(output.stderr).unwrap();
-    assert!(error.contains("could not be measured"), "{error}");
+    let expected = format!("The second page, http://{none}/, could not be measured: ");
+    assert!(error.contains(&expected), "{error}");
 }
 
 #[test]

@@ -46,7 +46,8 @@ fn doctor_checks_the_machine_and_its_connections() {
             String::from_utf8(output.stdout).unwrap(),
         )
     };
-    let (code, text) = doctor(&url, "key");
+    let key = format!("AIza{}", "k".repeat(35));
+    let (code, text) = doctor(&url, &key);
     assert_eq!(code, Some(0), "{text}");
     for check in [
         "Cores: ",
@@ -64,6 +65,19 @@ fn doctor_checks_the_machine_and_its_connections() {
     }
     let responds = format!("ok    HTTP: {url} responds with status 200");
     assert!(text.contains(&responds), "{text}");
+    let (code, text) = doctor(&format!("{url}no-such-page"), "zz");
+    assert_eq!(code, Some(0), "{text}");
+    for warning in [
+        "no-such-page responds with status 404",
+        "Field data: on, but the key of --crux-key does not have the form",
+    ] {
+        let is_warning = |line: &str| line.starts_with("warn  ") && line.contains(warning);
+        assert!(text.lines().any(is_warning), "{warning}: {text}");
+    }
+    let (_, text) = doctor("no-such-host.invalid", &key);
+    assert!(text.contains("warn  DNS: no-such-host.invalid: "), "{text}");
+    let unchecked = "warn  HTTPS: not checked, because no-such-host.invalid was not found";
+    assert!(text.contains(unchecked), "{text}");
     let nowhere = format!("http://{}/", pages::unused_address());
     let (code, text) = doctor(&nowhere, "a b");
     assert_eq!(code, Some(1), "{text}");

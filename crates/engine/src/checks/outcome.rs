@@ -8,6 +8,8 @@ pub struct Outcome {
     pub score: Option<f64>,
     /// The result in a few words or one sentence.
     pub summary: Option<String>,
+    /// The advice for this page, if the check's documentation has advice for several cases.
+    pub fix: Option<String>,
     pub details: Option<Details>,
     pub savings: Option<Savings>,
     pub figure: Option<Figure>,
@@ -21,6 +23,7 @@ impl Outcome {
             verdict,
             score: None,
             summary: None,
+            fix: None,
             details: None,
             savings: None,
             figure: None,
@@ -71,6 +74,11 @@ impl Outcome {
 
     pub fn with_summary(mut self, summary: impl Into<String>) -> Self {
         self.summary = Some(summary.into());
+        self
+    }
+
+    pub fn with_fix(mut self, fix: impl Into<String>) -> Self {
+        self.fix = Some(fix.into());
         self
     }
 

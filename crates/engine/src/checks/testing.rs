@@ -97,6 +97,14 @@ impl Visit {
         self
     }
 
+    /// Replaces the message that ends the last request.
+    pub(crate) fn ended_by(mut self, method: &str) -> Self {
+        if let Some(message) = self.more_requests.last_mut() {
+            message["method"] = json!(method);
+        }
+        self
+    }
+
     pub(crate) fn bundle(self) -> Bundle {
         let mut log = vec![
             json!({"method": "Network.requestWillBeSent", "params": {"requestId": "main",

@@ -26,6 +26,7 @@ mod main_thread;
 mod manifest;
 mod metas;
 mod null;
+mod original_places;
 mod page;
 mod requests;
 mod scripts;
@@ -70,6 +71,7 @@ pub use manifest::{
     Icon, Installability, InstallabilityError, Manifest, ManifestArtifact, ManifestState,
 };
 pub use metas::{Meta, Metas};
+pub use original_places::OriginalPlaces;
 pub use page::{Doctype, PageProperties};
 pub use requests::{Request, Requests};
 pub use scripts::{Coverage, Legacy, LegacySignal, Module, Script, Scripts, SourceMap};

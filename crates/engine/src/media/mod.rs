@@ -13,9 +13,8 @@ use plumbline_model::media::{FORMAT, Marks, Picture, ReportMedia, StepEntry};
 use plumbline_trace::{ProtocolLog, Trace};
 use serde::Deserialize;
 
-use crate::facts::{DeviceWork, Facts, LargestContent};
+use crate::facts::{DeviceWork, Facts, LargestContent, ScriptUrls};
 use crate::metrics::Measured;
-use crate::replay::Graph;
 
 /// The time that charts show after the last event. An idle page is observed for five seconds more.
 const TAIL_MS: f64 = 400.0;
@@ -62,11 +61,10 @@ pub(crate) fn of(facts: &Facts) -> Option<ReportMedia> {
     let (film, pictures) = film::film(&trace, end_ms, &marks);
     requests.iter_mut().for_each(requests::round);
     let paint = largest.as_ref().and_then(|largest| largest.paint.as_ref());
-    let critical_path = match (facts.get::<Graph>(), paint) {
-        (Ok(graph), Some(paint)) => {
+    let critical_path = match (facts.get::<ScriptUrls>(), paint) {
+        (Ok(scripts), Some(paint)) => {
             let image = largest.as_ref().and_then(|largest| largest.image.as_ref());
-            let (resources, origin_us) = (&trace.resources.all, trace.navigation.time_origin_us);
-            critical_path::critical_path(&graph, resources, origin_us, paint.ts_us, image)
+            critical_path::critical_path(&trace, &scripts, paint.ts_us, image)
         }
         _ => Vec::new(),
     };

@@ -12,7 +12,7 @@ const REDIRECT_BYTES: f64 = 400.0;
 /// A script may start to run this long before its request has ended.
 const EARLY_RUN_US: f64 = 100_000.0;
 /// Shorter tasks do not affect the duration of a load, measured on a CPU without slowdown.
-const SIGNIFICANT_US: f64 = 10_000.0;
+pub(super) const SIGNIFICANT_US: f64 = 10_000.0;
 
 #[derive(Default)]
 pub(super) struct Builder {
@@ -164,7 +164,7 @@ impl Builder {
         }
     }
 
-    pub(super) fn link_tasks(&mut self, trace: &Trace, root: usize, slowed_by: f64) {
+    pub(super) fn link_tasks(&mut self, trace: &Trace, root: usize, min_task_us: f64) {
         let first = self.nodes.len();
         let mut timers: HashMap<&str, usize> = HashMap::new();
         for task in &trace.task_dependencies {
@@ -200,7 +200,7 @@ impl Builder {
                 self.add_edge(node, root);
             }
         }
-        self.prune(first, SIGNIFICANT_US * slowed_by);
+        self.prune(first, min_task_us);
     }
 
     fn link_to_frame(&mut self, task: usize, frame: &str) {
@@ -247,7 +247,7 @@ impl Builder {
 
     /// Removes short tasks; their dependents then depend on their dependencies. The first layout,
     /// paint and parsing are kept, however short.
-    fn prune(&mut self, first_task: usize, significant_us: f64) {
+    fn prune(&mut self, first_task: usize, min_task_us: f64) {
         let mut is_removed = vec![false; self.nodes.len()];
         let mut has_occurred = [false; 3];
         for node in first_task..self.nodes.len() {
@@ -263,7 +263,7 @@ impl Builder {
                 is_first |= is && !*occurred;
                 *occurred |= is;
             }
-            if is_first || task.duration_us() >= significant_us {
+            if is_first || task.duration_us() >= min_task_us {
                 continue;
             }
             self.nodes[node]

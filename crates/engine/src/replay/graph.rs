@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use plumbline_trace::{TaskDependencies, Trace};
 
-use super::builder::Builder;
+use super::builder::{Builder, SIGNIFICANT_US};
 use super::request::RequestNode;
 use crate::facts::document;
 
@@ -47,12 +47,27 @@ impl GraphNode {
             NodeKind::Task(task) => Some(task),
         }
     }
+
+    /// Returns whether this is a task that lays out or paints.
+    pub(crate) fn is_rendering(&self) -> bool {
+        self.task()
+            .is_some_and(|task| task.has_layout || task.has_paint)
+    }
 }
 
 impl Graph {
-    /// Builds the graph of a load on a CPU with the slowdown `slowed_by`; returns `None` without a
-    /// document.
+    /// Builds the graph of a load on a CPU with the slowdown `slowed_by`, without tasks that are
+    /// too short to affect its duration; returns `None` without a document.
     pub(crate) fn of(trace: &Trace, slowed_by: f64) -> Option<Self> {
+        Self::with_tasks_from(trace, SIGNIFICANT_US * slowed_by)
+    }
+
+    /// Builds the graph of a load with all its tasks; returns `None` without a document.
+    pub(crate) fn with_short_tasks(trace: &Trace) -> Option<Self> {
+        Self::with_tasks_from(trace, 0.0)
+    }
+
+    fn with_tasks_from(trace: &Trace, min_task_us: f64) -> Option<Self> {
         let document_id = &document(trace).ok()?.id;
         let origin_us = trace.navigation.time_origin_us;
         let mut builder = Builder::default();
@@ -69,7 +84,7 @@ impl Graph {
         let document = *builder.by_id.get(document_id)?;
         let root = builder.first_of_chain(document);
         builder.link_requests(trace, root);
-        builder.link_tasks(trace, root, slowed_by);
+        builder.link_tasks(trace, root, min_task_us);
         let mut graph = Self {
             nodes: builder.nodes,
             root,
@@ -112,20 +127,23 @@ impl Graph {
         }
     }
 
-    /// Makes the tasks that lay out or paint wait for the render-blocking requests that ended
-    /// before them.
-    pub(super) fn render_after_blocking_requests(&mut self) {
+    /// Returns the render-blocking requests.
+    pub(crate) fn blocking_requests(&self) -> Vec<usize> {
         let is_blocking = |node: &GraphNode| {
             let request = node.request().filter(|_| !node.needs.is_empty());
             request.is_some_and(RequestNode::blocks_rendering)
         };
         let nodes = self.nodes.iter().enumerate();
-        let blocking: Vec<usize> = nodes
-            .filter(|(_, node)| is_blocking(node))
-            .map(|(at, _)| at)
-            .collect();
+        let blocking = nodes.filter(|(_, node)| is_blocking(node));
+        blocking.map(|(at, _)| at).collect()
+    }
+
+    /// Makes the tasks that lay out or paint wait for the render-blocking requests that ended
+    /// before them.
+    pub(super) fn render_after_blocking_requests(&mut self) {
+        let blocking = self.blocking_requests();
         for at in 0..self.nodes.len() {
-            let is_rendering = self.nodes[at].task().is_some_and(is_rendering);
+            let is_rendering = self.nodes[at].is_rendering();
             if !is_rendering || self.nodes[at].needs.is_empty() {
                 continue;
             }
@@ -148,7 +166,7 @@ impl Graph {
         };
         let others: Vec<bool> = self.nodes.iter().map(is_other_script).collect();
         for at in 0..self.nodes.len() {
-            let is_rendering = self.nodes[at].task().is_some_and(is_rendering);
+            let is_rendering = self.nodes[at].is_rendering();
             let mut needs = self.nodes[at].needs.clone();
             needs.retain(|need| !others[*need]);
             if !is_rendering || needs.len() == self.nodes[at].needs.len() {
@@ -174,11 +192,19 @@ impl Graph {
         ends.fold(0.0, f64::max)
     }
 
+    /// Returns the time from the start of the first of these nodes to the end of the last.
+    pub(super) fn span_us(&self, nodes: &[bool]) -> f64 {
+        let members = self.nodes.iter().zip(nodes).filter(|(_, is_in)| **is_in);
+        let starts = members.clone().map(|(node, _)| node.start_us);
+        let first_us = starts.fold(f64::INFINITY, f64::min);
+        (self.end_us(nodes) - first_us).max(0.0)
+    }
+
     /// Returns the total duration of the tasks among these nodes that lay out or paint.
     pub(super) fn rendering_us(&self, nodes: &[bool]) -> f64 {
         let nodes = self.nodes.iter().zip(nodes);
         let rendering = nodes
-            .filter(|(node, is_in)| **is_in && node.task().is_some_and(is_rendering))
+            .filter(|(node, is_in)| **is_in && node.is_rendering())
             .map(|(node, _)| node.end_us - node.start_us);
         rendering.sum()
     }
@@ -188,7 +214,7 @@ impl Graph {
     pub(super) fn rendering_start_us(&self, nodes: &[bool]) -> f64 {
         let mut before: Vec<bool> = nodes.to_vec();
         for (is_in, node) in before.iter_mut().zip(&self.nodes) {
-            *is_in &= !node.task().is_some_and(is_rendering);
+            *is_in &= !node.is_rendering();
         }
         let document = &self.nodes[self.document];
         let starts = document.needed_by.iter().map(|at| self.nodes[*at].start_us);
@@ -255,7 +281,7 @@ impl Graph {
                 .iter()
                 .filter(|need| **need != self.document && Some(**need) != self.commit)
                 .peekable();
-            let is_rendering = self.nodes[at].task().is_some_and(is_rendering);
+            let is_rendering = self.nodes[at].is_rendering();
             if !is_rendering && others.peek().is_some() && others.all(|need| marked[*need]) {
                 marked[at] = true;
             }
@@ -276,10 +302,6 @@ impl Graph {
             }
         }
     }
-}
-
-fn is_rendering(task: &TaskDependencies) -> bool {
-    task.has_layout || task.has_paint
 }
 
 pub(super) fn first_of_chain(nodes: &[GraphNode], node: usize) -> usize {
@@ -430,6 +452,13 @@ mod tests {
         graph.nodes[4].kind = task(true);
         assert_eq!(graph.rendering_start_us(&with_sheet), 11.0);
         assert_eq!(graph.rendering_us(&with_sheet), 2.0);
+    }
+
+    #[test]
+    fn nodes_span_the_time_from_their_first_start_to_their_last_end() {
+        let span_us = |nodes: [bool; 6]| page().span_us(&nodes);
+        assert_eq!(span_us([false, true, false, true, false, false]), 11.0);
+        assert_eq!(span_us([false; 6]), 0.0);
     }
 
     #[test]

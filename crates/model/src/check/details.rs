@@ -1,3 +1,4 @@
+use plumbline_bundle::OriginalPlace;
 use serde::{Deserialize, Serialize};
 
 use super::{Findings, Node};
@@ -65,6 +66,9 @@ pub struct ConsoleLine {
     /// The line, counted from 0 as the browser does.
     pub line: Option<u32>,
     pub column: Option<u32>,
+    /// The position in the source that the script was built from, if it has a source map.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub original: Option<OriginalPlace>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -1,3 +1,4 @@
+use plumbline_bundle::OriginalPlace;
 use serde::{Deserialize, Serialize};
 
 use super::{Details, Node};
@@ -38,7 +39,7 @@ pub struct Row {
     /// The parts that the row consists of, in the same columns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sub_rows: Vec<Row>,
-    /// Whether the row stands out, for instance because it is on the longest chain of requests.
+    /// Whether the row is a request of the longest chain.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_marked: bool,
 }
@@ -65,6 +66,9 @@ pub struct SourceLocation {
     /// The name of the function; empty for an anonymous one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub function: String,
+    /// The position in the source that the script was built from, if it has a source map.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub original: Option<OriginalPlace>,
 }
 
 impl Findings {

@@ -118,6 +118,9 @@ const fn time(name: &'static str) -> Compared {
 pub struct ComparedPages {
     /// The URLs of the two pages.
     pub urls: [String; 2],
+    /// The URLs of the measured documents, each if its request was redirected to another page.
+    #[serde(default, skip_serializing_if = "has_no_redirect")]
+    pub redirected_to: [Option<String>; 2],
     /// The changes of an experiment, which make the second page, each in a few words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<String>,
@@ -132,6 +135,10 @@ pub struct ComparedPages {
     /// The requests by which the pages differ.
     #[serde(default)]
     pub requests: Vec<DifferentRequest>,
+}
+
+fn has_no_redirect(redirected_to: &[Option<String>; 2]) -> bool {
+    redirected_to.iter().all(Option::is_none)
 }
 
 /// The result of a comparison of two pages.

@@ -83,7 +83,10 @@ pub struct PathStep {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum PathStepKind {
-    /// A connection is made, or a free one is awaited.
+    /// The request waits in the browser, for instance for a free connection.
+    Queued,
+    /// A connection is made: the name is resolved, and TLS is set up. Earlier versions add the time
+    /// in which the request is queued.
     Connection,
     /// The server is awaited.
     Server,
@@ -93,6 +96,8 @@ pub enum PathStepKind {
     Evaluation,
     /// The document is parsed, laid out or painted.
     Rendering,
+    /// The main thread does other work.
+    Other,
     /// Nothing of this is known: a request or task that has not begun yet is awaited.
     #[default]
     Waiting,

@@ -2,11 +2,14 @@
 
 use serde_json::Value;
 
-use crate::lighthouse::INTERVAL;
+use super::table::Row;
+use crate::lighthouse::{CATEGORIES, INTERVAL, is_audit_besides_checks};
 
 /// An assertion about an audit of a Lighthouse result.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Assertion {
+    /// The name in the budget file, such as `lcp-ms`.
+    pub(super) name: String,
     /// The id of the audit, or `categories`, `resource-summary` or `user-timings` with properties.
     pub(super) audit: String,
     pub(super) properties: Vec<String>,
@@ -62,6 +65,8 @@ pub enum Kind {
 /// The result of one assertion.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AssertionResult {
+    /// The name in the budget file, such as `lcp-ms`.
+    pub name: String,
     /// The key, such as `largest-contentful-paint` or `resource-summary:script:size`.
     pub key: String,
     pub kind: Kind,
@@ -71,22 +76,23 @@ pub struct AssertionResult {
     pub actual: Option<f64>,
     /// The values of all runs that have one.
     pub values: Vec<f64>,
-    /// The unit of the value as in the audit, such as `millisecond` or `byte`.
+    /// The unit of the value: `millisecond`, `byte`, `request`, or that of the audit.
     pub unit: String,
+    /// Whether the file has no number: the audit must pass.
+    pub is_verdict: bool,
     pub passed: bool,
     /// Whether the value exceeds the limit, but not all of its interval does, by which the
     /// assertion is judged.
     pub is_within_interval: bool,
-    pub message: Option<String>,
 }
 
 /// The minimum score of an assertion without options, as in Lighthouse CI.
 const DEFAULT_MIN_SCORE: f64 = 0.9;
 
 impl AssertionResult {
-    /// Returns the assertion as texts: level, key, allowed value, actual value and difference.
-    pub(crate) fn row(&self) -> [String; 5] {
-        super::table::row(self)
+    /// Returns the assertion as texts.
+    pub(crate) fn row(&self) -> Row {
+        Row::of(self)
     }
 }
 
@@ -153,15 +159,6 @@ impl Kind {
         }
     }
 
-    fn name(self) -> &'static str {
-        match self {
-            Self::AuditRan => "auditRan",
-            Self::MinScore => "minScore",
-            Self::MaxLength => "maxLength",
-            Self::MaxNumericValue => "maxNumericValue",
-        }
-    }
-
     fn value(self, audit: &AuditValues) -> Option<f64> {
         match self {
             Self::AuditRan => Some(1.0),
@@ -193,12 +190,14 @@ impl Assertion {
     /// Parses a key: `audit`, `audit:property` or `audit.property`. Camel case is converted to
     /// kebab case.
     pub(super) fn of(key: &str, level: Level) -> Self {
+        let name = key.to_owned();
         let key = kebab_case(key);
         let mut parts = key
             .split(['.', ':'])
             .filter(|part| !part.is_empty())
             .map(str::to_owned);
         Self {
+            name,
             audit: parts.next().unwrap_or_default(),
             properties: parts.collect(),
             level,
@@ -216,6 +215,14 @@ impl Assertion {
             .chain(self.properties.iter().map(String::as_str))
             .collect();
         parts.join(":")
+    }
+
+    /// Whether reports can have the audit or category, given the ids of all checks.
+    pub(super) fn can_be_known(&self, checks: &[&str]) -> bool {
+        match (self.audit.as_str(), &self.properties[..]) {
+            ("categories", [category]) => CATEGORIES.contains(&category.as_str()),
+            (audit, _) => checks.contains(&audit) || is_audit_besides_checks(audit),
+        }
     }
 
     /// Whether any run has the audit or category. An assertion that is off needs none.
@@ -243,10 +250,9 @@ impl Assertion {
             .map(|audit| f64::from(u8::from(audit.is_some())))
             .collect();
         let Some(audits) = audits.into_iter().collect::<Option<Vec<AuditValues>>>() else {
-            let message = Some(format!("the report has no `{}`", self.key()));
             return vec![AssertionResult {
                 values: ran,
-                ..self.result(Kind::AuditRan, 1.0, Some(0.0), message)
+                ..self.result(Kind::AuditRan, 1.0, Some(0.0))
             }];
         };
         let limits = [
@@ -258,13 +264,15 @@ impl Assertion {
             .into_iter()
             .filter_map(|(kind, value)| Some((kind, value?)))
             .collect();
+        let is_verdict = limits.is_empty() && self.audit != "categories";
         if limits.is_empty() {
             limits.push((Kind::MinScore, DEFAULT_MIN_SCORE));
         }
-        limits
-            .into_iter()
-            .map(|(kind, expected)| self.compare(kind, expected, &audits, interval))
-            .collect()
+        let compare = |(kind, expected)| AssertionResult {
+            is_verdict,
+            ..self.compare(kind, expected, &audits, interval)
+        };
+        limits.into_iter().map(compare).collect()
     }
 
     /// Compares the values of all runs with a limit. `interval` is that of the median run, which
@@ -290,18 +298,11 @@ impl Assertion {
             .aggregation
             .combine(&values, kind)
             .filter(|_| is_enough);
-        let message = actual.is_none().then(|| {
-            format!(
-                "`{}` has no value to compare with `{}`",
-                self.key(),
-                kind.name()
-            )
-        });
         let unit = match kind {
             Kind::MaxNumericValue => audits.first().map_or("", |audit| audit.unit),
             _ => "",
         };
-        let result = self.result(kind, expected, actual, message);
+        let result = self.result(kind, expected, actual);
         // The interval of a metric is not that of its score.
         let interval = interval.filter(|_| {
             let is_category = self.audit == "categories";
@@ -319,14 +320,9 @@ impl Assertion {
         }
     }
 
-    fn result(
-        &self,
-        kind: Kind,
-        expected: f64,
-        actual: Option<f64>,
-        message: Option<String>,
-    ) -> AssertionResult {
+    fn result(&self, kind: Kind, expected: f64, actual: Option<f64>) -> AssertionResult {
         AssertionResult {
+            name: self.name.clone(),
             key: self.key(),
             kind,
             level: self.level,
@@ -334,9 +330,9 @@ impl Assertion {
             actual,
             values: Vec::new(),
             unit: String::new(),
+            is_verdict: false,
             passed: actual.is_some_and(|actual| kind.holds(actual, expected)),
             is_within_interval: false,
-            message,
         }
     }
 
@@ -356,7 +352,7 @@ impl Assertion {
                 let item = items(audit?).find(|item| item["resourceType"] == **kind)?;
                 let (member, unit) = match *property {
                     "size" => ("transferSize", "byte"),
-                    _ => ("requestCount", ""),
+                    _ => ("requestCount", "request"),
                 };
                 let numeric_value = item[member].as_f64();
                 Some(AuditValues {

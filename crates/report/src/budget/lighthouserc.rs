@@ -106,13 +106,16 @@ pub(super) fn set(assert: &Map<String, Value>) -> Result<AssertionSet, BudgetErr
         assertion.aggregation = default;
     }
     let entries = assert.get("assertions").and_then(Value::as_object);
-    for (key, value) in entries.into_iter().flatten() {
-        let key = kebab_case(key);
+    for (name, value) in entries.into_iter().flatten() {
+        let key = kebab_case(name);
         let preset = assertions
             .iter()
             .position(|assertion| assertion.key() == key.replace('.', ":"));
         let preset = preset.map(|index| assertions.remove(index));
-        assertions.push(assertion(&key, value, default, preset)?);
+        assertions.push(Assertion {
+            name: name.clone(),
+            ..assertion(&key, value, default, preset)?
+        });
     }
     Ok(AssertionSet {
         url_pattern,

@@ -49,8 +49,6 @@ pub struct BudgetResult {
     pub results: Vec<AssertionResult>,
     /// The number of audits of a preset that no run has: newer versions of Lighthouse removed many.
     pub missing_audits: usize,
-    /// The ids in the budget that no run has an audit for.
-    pub unknown_audits: Vec<String>,
 }
 
 impl Budget {
@@ -79,6 +77,15 @@ impl Budget {
         }
     }
 
+    /// Returns the first limit, by its name in the file, of an audit or category that no report
+    /// has, given the ids of all checks. Limits of a preset and those that are off need no audit.
+    pub fn unknown_audit<'a>(&'a self, checks: &[&str]) -> Option<&'a str> {
+        let assertions = self.sets.iter().flat_map(|set| &set.assertions);
+        let mut required = assertions.filter(|it| !it.from_preset && it.level != Level::Off);
+        let unknown = required.find(|assertion| !assertion.can_be_known(checks));
+        unknown.map(|assertion| &*assertion.name)
+    }
+
     /// Checks runs of one URL, given as Lighthouse results.
     pub fn check(&self, runs: &[Value]) -> BudgetResult {
         let url = runs
@@ -88,7 +95,6 @@ impl Budget {
         let mut result = BudgetResult {
             results: Vec::new(),
             missing_audits: 0,
-            unknown_audits: Vec::new(),
         };
         let median = median_run(runs).and_then(|index| runs.get(index));
         for set in &self.sets {
@@ -97,13 +103,9 @@ impl Budget {
                 .as_ref()
                 .is_none_or(|pattern| pattern.is_match(url));
             for assertion in set.assertions.iter().filter(|_| applies) {
-                let is_known = assertion.is_known(runs);
-                if assertion.from_preset && !is_known {
+                if assertion.from_preset && !assertion.is_known(runs) {
                     result.missing_audits += 1;
                     continue;
-                }
-                if !is_known {
-                    result.unknown_audits.push(assertion.key());
                 }
                 result.results.extend(assertion.check(runs, median));
             }
@@ -119,7 +121,7 @@ impl BudgetResult {
         self.results.iter().any(fails)
     }
 
-    /// Returns a table of the failed assertions as lines of text.
+    /// Returns a sentence about the result, and a table of the failed assertions.
     pub fn table(&self, runs: usize) -> String {
         table::render(self, runs)
     }

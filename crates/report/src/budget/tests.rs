@@ -253,10 +253,46 @@ fn a_preset_skips_unknown_audits_and_can_be_overridden() {
             .iter()
             .any(|f| f.key == "uses-http2" && f.kind == Kind::AuditRan)
     );
-    assert_eq!(named.unknown_audits, ["uses-http2"]);
-    assert!(all.unknown_audits.is_empty() && changed.unknown_audits.is_empty());
-    let named = preset(json!({ "categories:speed": ["error", {"minScore": 0.5}] }));
-    assert_eq!(named.unknown_audits, ["categories:speed"]);
+}
+
+#[test]
+fn a_limit_of_an_audit_that_no_report_has_is_found_without_a_report() {
+    for (name, text, unknown) in [
+        (
+            "b.toml",
+            "[checks]\nimage-alt = \"error\"\nimage-alts = \"warn\"",
+            Some("image-alts"),
+        ),
+        (
+            "b.toml",
+            "[checks]\nold-check = \"off\"\nimage-alt = \"error\"",
+            None,
+        ),
+        (
+            "b.toml",
+            "[scores]\nseo = 1\n[metrics]\nlcp-ms = 1\n[sizes]\nthird-party-kib = 1",
+            None,
+        ),
+        (
+            "b.json",
+            r#"{"preset": "lighthouse:all", "assertions": {"usesHttp2": "error"}}"#,
+            Some("usesHttp2"),
+        ),
+        ("b.json", r#"{"preset": "lighthouse:all"}"#, None),
+        (
+            "b.json",
+            r#"{"assertions": {"categories.speed": ["error", {"minScore": 0.5}]}}"#,
+            Some("categories.speed"),
+        ),
+        (
+            "b.json",
+            r#"{"assertions": {"network-rtt": "error", "focus-traps": "warn"}}"#,
+            None,
+        ),
+    ] {
+        let budget = Budget::read(name, text).unwrap();
+        assert_eq!(budget.unknown_audit(&["image-alt"]), unknown, "{text}");
+    }
 }
 
 #[test]
@@ -511,10 +547,10 @@ fn a_budget_of_lighthouse_ci_can_be_judged_by_intervals_and_names_what_is_within
     let result = budget.check(&runs);
     assert!(!result.is_exceeded());
     let table = result.table(1);
-    assert!(table.starts_with("Budget passed: 1 of 1.\n"), "{table}");
+    assert!(table.starts_with("Budget met: 1 of 1.\n"), "{table}");
     let line = table.lines().find(|line| line.contains("categories:"));
     let line: Vec<&str> = line.unwrap().split_whitespace().collect();
-    let expected = "within interval categories:performance ≥ 82 80 2 (-2 %)";
+    let expected = "within interval categories:performance ≥ 82 80 −2 points";
     assert_eq!(line.join(" "), expected);
     assert!(table.contains("but not surely, so it passes"), "{table}");
 }
@@ -522,7 +558,8 @@ fn a_budget_of_lighthouse_ci_can_be_judged_by_intervals_and_names_what_is_within
 #[test]
 fn the_table_lists_failed_assertions_with_the_difference() {
     let text = "[scores]\nperformance = 90\n[metrics]\nfcp-ms = { max = 800, level = \"warn\" }\n\
-                [sizes]\nscript-kib = 100\n[checks]\nno-such = \"error\"\ncanonical = \"error\"";
+                [sizes]\nscript-kib = 100\n[counts]\nscript = 1\n[checks]\nno-such = \"error\"\n\
+                canonical = \"error\"\nimage-alt = \"error\"\nhreflang = \"error\"";
     let result = Budget::read("b.toml", text).unwrap().check(&runs());
     assert!(result.is_exceeded());
     let table = result.table(3);
@@ -531,14 +568,32 @@ fn the_table_lists_failed_assertions_with_the_difference() {
         .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
         .collect();
     for line in [
-        "Budget failed: 4 of 5, 3 runs.",
-        "failed categories:performance ≥ 90 80 10 (-11 %)",
-        "failed resource-summary:script:size ≤ 100.0 KiB 200.0 KiB 100.0 KiB (+100 %)",
-        "failed no-such a value none the report has no `no-such`",
-        "warning first-contentful-paint ≤ 800 ms 1000 ms 200 ms (+25 %)",
+        "Budget failed: 6 of 8, with 1 warning (3 runs).",
+        "failed performance ≥ 90 80 −10 points",
+        "failed script-kib ≤ 100.0 KiB 200.0 KiB +100.0 KiB (+100 %)",
+        "failed script ≤ 1 request 3 requests +2 requests (+200 %)",
+        "failed no-such in the report not in the report",
+        "failed image-alt passes fails",
+        "failed hreflang passes not measured",
+        "warning fcp-ms ≤ 800 ms 1000 ms +200 ms (+25 %)",
     ] {
         assert!(lines.contains(&line.to_owned()), "{line}\n{table}");
     }
+}
+
+#[test]
+fn warnings_do_not_fail_a_budget() {
+    let warning = "[metrics]\nfcp-ms = { max = 800, level = \"warn\" }\n";
+    let first_line = |text: &str, runs| {
+        let result = Budget::read("b.toml", text).unwrap().check(&self::runs());
+        result.table(runs).lines().next().unwrap().to_owned()
+    };
+    let two =
+        format!("{warning}tti-ms = {{ max = 1, level = \"warn\" }}\n[scores]\nperformance = 1");
+    assert_eq!(first_line(warning, 1), "Budget met, with 1 warning.");
+    assert_eq!(first_line(&two, 3), "Budget met, with 2 warnings (3 runs).");
+    let kept = "[scores]\nperformance = 1";
+    assert_eq!(first_line(kept, 1), "Budget met: 1 of 1.");
 }
 
 /// Stored numbers are evaluated again, so they must be exact to the last digit.

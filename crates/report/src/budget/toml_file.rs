@@ -153,6 +153,7 @@ impl Entry<'_> {
             }
             _ => self.check()?,
         };
+        assertion.name = self.key.to_owned();
         assertion.aggregation = self.default;
         assertion.judge = self.judge;
         if let Some(table) = self.value.as_table() {

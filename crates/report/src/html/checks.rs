@@ -8,10 +8,12 @@ use plumbline_model::report::Report;
 
 use super::charts;
 use super::code_text::CodeText;
+use super::concerns::concerned_metrics;
 use super::crops::Screenshots;
 use super::figures::{bytes, ms};
-use super::gain::{Gain, concerned_metrics, gain};
+use super::gain::{Gain, gain};
 use super::links::Link;
+use super::places;
 use super::replays::{ExperimentView, Replays};
 use super::treemap::{self, Tile};
 use crate::script_sizes;
@@ -96,11 +98,17 @@ pub(super) struct TableView {
     pub(super) rows: Vec<RowView>,
 }
 
+impl TableView {
+    pub(super) fn has_longest_chain(&self) -> bool {
+        self.rows.iter().any(|row| row.is_of_longest_chain)
+    }
+}
+
 pub(super) struct RowView {
     /// How many rows this one is a part of, at most [`MAX_SHOWN_DEPTH`].
     pub(super) depth: usize,
-    /// Whether the row stands out.
-    pub(super) is_marked: bool,
+    /// Whether the row is a request of the longest chain.
+    pub(super) is_of_longest_chain: bool,
     pub(super) cells: Vec<CellView>,
 }
 
@@ -193,8 +201,7 @@ pub(super) fn category_view(
     .into_iter()
     .flatten()
     .collect();
-    let savings = category.checks.iter().filter_map(|c| c.savings.as_ref());
-    let concerned: Vec<&str> = savings.flat_map(concerned_metrics).collect();
+    let concerned: Vec<&str> = category.checks.iter().flat_map(concerned_metrics).collect();
     CategoryView {
         id: category.id.as_str(),
         title: category.title.clone(),
@@ -274,7 +281,6 @@ fn check_view(
     };
     let needs_advice = !matches!(check.verdict, Verdict::Pass | Verdict::NotApplicable);
     let advice = || (CodeText(check.why.clone()), CodeText(check.fix.clone()));
-    let savings = check.savings.as_ref();
     CheckView {
         anchor: format!("{}-{}", category.id.as_str(), check.id),
         id: check.id.clone(),
@@ -283,7 +289,7 @@ fn check_view(
         word,
         summary: check.summary.clone().map(CodeText),
         gain: Some(gain.text).filter(|text| !text.is_empty()),
-        metrics: savings.map_or_else(String::new, |savings| concerned_metrics(savings).join(" ")),
+        metrics: concerned_metrics(check).join(" "),
         advice: needs_advice.then(advice),
         weight: (check.weight > 0.0 && category.fraction.is_none())
             .then(|| format!("Weight {}.", (check.weight * 100.0).round() / 100.0)),
@@ -352,14 +358,10 @@ fn details_views(details: &Details, page: &ShownPage) -> Vec<DetailsView> {
         }
         Details::Console { items } => {
             let rows = items.iter().take(MAX_ITEMS).map(|item| {
-                let place = match item.line {
-                    Some(line) => Link::to_position(&item.url, &(line + 1).to_string(), page.url),
-                    None => Link::new(&item.url, page.url),
-                };
                 vec![
                     CellView::text(&item.source),
                     CellView::text(&item.text),
-                    CellView::link(place),
+                    CellView::link(places::console_link(item, page.url)),
                 ]
             });
             table(&["Source", "Message", "Location"], rows.collect())
@@ -395,7 +397,7 @@ fn details_views(details: &Details, page: &ShownPage) -> Vec<DetailsView> {
 fn plain_table(columns: &[&str], rows: Vec<Vec<CellView>>) -> TableView {
     let row = |cells: Vec<CellView>| RowView {
         depth: 0,
-        is_marked: false,
+        is_of_longest_chain: false,
         cells,
     };
     TableView {
@@ -439,10 +441,7 @@ fn typed_row(row: &Row, depth: usize, page: &ShownPage) -> RowView {
             crop: page.screenshots.crop(node),
             ..CellView::text(&node.snippet)
         },
-        Cell::Source(place) => {
-            let position = format!("{}:{}", place.line + 1, place.column + 1);
-            CellView::link(Link::to_position(&place.url, &position, page.url))
-        }
+        Cell::Source(place) => CellView::link(places::source_link(place, page.url)),
         Cell::Bytes(size) => CellView::number(bytes(size.max(0.0) as u64)),
         Cell::Ms(time) => CellView::number(ms(*time)),
         Cell::Number(number) => CellView::number(format!("{}", (number * 1000.0).round() / 1000.0)),
@@ -450,7 +449,7 @@ fn typed_row(row: &Row, depth: usize, page: &ShownPage) -> RowView {
     };
     RowView {
         depth: depth.min(MAX_SHOWN_DEPTH),
-        is_marked: row.is_marked,
+        is_of_longest_chain: row.is_marked,
         cells: row.cells.iter().map(cell).collect(),
     }
 }

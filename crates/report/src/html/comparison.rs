@@ -11,6 +11,8 @@ pub(super) struct ComparisonView {
     pub(super) headline: String,
     pub(super) first_url: String,
     pub(super) second: Link,
+    /// The URL that the second page redirects to. The report is about the first one, and says it.
+    pub(super) second_redirects_to: Option<String>,
     /// The changes that make the second page of an experiment.
     pub(super) changes: Vec<String>,
     pub(super) left_out: Vec<String>,
@@ -41,6 +43,7 @@ pub(super) fn comparison_view(compared: &ComparedPages) -> ComparisonView {
         headline: headline(compared),
         first_url: first_url.clone(),
         second: Link::new(second_url, ""),
+        second_redirects_to: compared.redirected_to[1].clone(),
         changes: compared.changes.clone(),
         left_out: compared.left_out.clone(),
         pairs: count(compared.comparison.pairs, "pair", "pairs"),

@@ -1,8 +1,8 @@
 //! The conditions under which a page was loaded, as rows of a table.
 
 use plumbline_model::report::{
-    ConsentConditions, CpuEmulationMethod, LocationConditions, LocationMode, NetworkConditions,
-    NetworkIsolation, Report, StateNames, View,
+    ConsentConditions, CpuConditions, CpuEmulationMethod, LocationConditions, LocationMode,
+    NetworkConditions, NetworkIsolation, Report, StateNames, View,
 };
 use plumbline_model::runs::Runs;
 
@@ -64,28 +64,20 @@ pub(super) fn rows(report: &Report, made_at_ms: Option<i64>) -> Vec<(&'static st
     {
         rows.push(("Final URL", final_url.clone()));
     }
-    rows.extend([
+    let mut chosen = vec![
         ("Device", conditions.device.name.clone()),
         ("Network", short_name(&network.name).to_owned()),
         ("Connection", connection(network)),
         ("Location", location_text(location)),
-        (
-            "CPU",
-            match (cpu.limited_by_host, cpu.emulation, cpu.rate > 1.0) {
-                (true, _, _) => {
-                    "not slowed down: the device is faster than this machine".to_owned()
-                }
-                (false, Some(CpuEmulationMethod::Clock), _) => {
-                    format!("the page's clock ran at {:.2} times real time", cpu.rate)
-                }
-                (false, Some(CpuEmulationMethod::Chromium), true) => {
-                    format!("slowed down {:.1} times by Chromium", cpu.rate)
-                }
-                (false, _, true) => format!("slowed down {:.1} times", cpu.rate),
-                (false, _, false) => "not slowed down".to_owned(),
-            },
-        ),
-    ]);
+    ];
+    if location.mode == LocationMode::Requested {
+        for (_, value) in &mut chosen {
+            value.insert_str(0, "requested: ");
+        }
+    } else {
+        chosen.push(("CPU", cpu_text(cpu)));
+    }
+    rows.append(&mut chosen);
     if network.isolation == Some(NetworkIsolation::Shared) {
         let shared =
             "none: the browser shared the machine's network, restricted only by Chromium's flags";
@@ -153,15 +145,32 @@ pub(super) fn rows(report: &Report, made_at_ms: Option<i64>) -> Vec<(&'static st
     rows
 }
 
-/// Describes which of several runs is shown, and how far their performance scores differ.
-fn runs_text(runs: &Runs) -> String {
+/// Describes which of several runs is shown, and how far their performance scores differ, if they
+/// do.
+pub(crate) fn runs_text(runs: &Runs) -> String {
     let (count, chosen) = (runs.count, runs.chosen);
     let performance = runs.scores.get("performance");
     let range = performance.and_then(|scores| Some((scores.min?, scores.max?)));
+    let range = range.filter(|(min, max)| min < max);
     let scores = range.map_or(String::new(), |(min, max)| {
         format!("; performance scores from {min:.0} to {max:.0}")
     });
     format!("{count}, run {chosen} shown (median){scores}")
+}
+
+/// Describes how far the CPU was slowed down.
+fn cpu_text(cpu: &CpuConditions) -> String {
+    match (cpu.limited_by_host, cpu.emulation, cpu.rate > 1.0) {
+        (true, _, _) => "not slowed down: the device is faster than this machine".to_owned(),
+        (false, Some(CpuEmulationMethod::Clock), _) => {
+            format!("the page's clock ran at {:.2} times real time", cpu.rate)
+        }
+        (false, Some(CpuEmulationMethod::Chromium), true) => {
+            format!("slowed down {:.1} times by Chromium", cpu.rate)
+        }
+        (false, _, true) => format!("slowed down {:.1} times", cpu.rate),
+        (false, _, false) => "not slowed down".to_owned(),
+    }
 }
 
 fn connection(network: &NetworkConditions) -> String {
@@ -182,6 +191,7 @@ fn location_text(location: &LocationConditions) -> String {
             format!("{} (requested: {name})", location.label())
         }
         (LocationMode::Agent, None) => name.clone(),
+        (LocationMode::Requested, _) => name.clone(),
         (LocationMode::Simulated, is_stated) => {
             let from = match is_stated {
                 Some(false) => "; the place of this machine is not stated",
@@ -196,7 +206,7 @@ fn location_text(location: &LocationConditions) -> String {
 }
 
 /// Describes the cache before the visit.
-fn view_text(view: &View) -> String {
+pub fn view_text(view: &View) -> String {
     match view {
         View::First => "first visit, empty cache".to_owned(),
         View::Repeat => "repeat visit, warm cache".to_owned(),
@@ -229,10 +239,35 @@ fn state_names(state: &StateNames) -> Vec<String> {
     lists.chain(basic_auth).chain(script).collect()
 }
 
+/// Formats a data rate in the units and with the precision of the catalog's names.
 fn rate(kbps: f64) -> String {
     if kbps >= 1000.0 {
-        format!("{:.1} Mbit/s", kbps / 1000.0)
+        format!("{} Mbps", (kbps / 10.0).round() / 100.0)
     } else {
-        format!("{kbps:.0} kbit/s")
+        format!("{kbps:.0} Kbps")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_rates_have_the_units_of_the_catalog() {
+        for (kbps, text) in [
+            (384.0, "384 Kbps"),
+            (1500.0, "1.5 Mbps"),
+            (5000.0, "5 Mbps"),
+            (10240.0, "10.24 Mbps"),
+        ] {
+            assert_eq!(rate(kbps), text);
+        }
+    }
+
+    #[test]
+    fn equal_scores_of_all_runs_have_no_range() {
+        let report = crate::testing::report();
+        let runs = plumbline_model::runs::spread(&[report.clone(), report], 2, 0);
+        assert_eq!(runs_text(&runs), "2, run 1 shown (median)");
     }
 }

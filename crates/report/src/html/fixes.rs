@@ -1,10 +1,10 @@
 //! The list "What to fix first": failed checks, performance first.
 //!
 //! Fixes of performance are ordered by the time that they save on the worst metric, and not by
-//! points: the score of a very slow page hardly changes with any single fix. All others are ordered
-//! by the points that fixing them would gain.
+//! points: the score of a very slow page hardly changes with any single fix. Those of each other
+//! category follow, ordered by the points that fixing them would gain.
 
-use plumbline_model::category::CategoryResult;
+use plumbline_model::category::{CategoryId, CategoryResult};
 use plumbline_model::check::{Cell, CheckResult, Details, ElementDetail, Findings, Row};
 use plumbline_model::report::Report;
 
@@ -79,10 +79,10 @@ impl Fix {
     }
 }
 
-/// The most fixes listed.
-const MAX_FIXES: usize = 8;
 /// The most fixes of performance listed.
 const MAX_PERFORMANCE_FIXES: usize = 5;
+/// The most fixes of each other category listed.
+const MAX_OTHER_FIXES: usize = 3;
 /// The most items listed per fix.
 const MAX_ITEMS: usize = 3;
 /// The most items listed per fix if they have pictures.
@@ -90,29 +90,54 @@ const MAX_PICTURED_ITEMS: usize = 2;
 /// The most items searched for pictures: as many as the check itself lists.
 const MAX_EXAMINED_ITEMS: usize = super::checks::MAX_ITEMS;
 
+/// The fixes to begin with.
+pub(super) struct Fixes {
+    pub(super) first: Vec<Fix>,
+    /// The fixes of each category that are not among them.
+    pub(super) more: Vec<MoreFixes>,
+}
+
+/// Fixes that are not listed.
+pub(super) struct MoreFixes {
+    /// The link to the category further down the page.
+    pub(super) anchor: String,
+    pub(super) category: String,
+    pub(super) count: usize,
+}
+
+impl Fixes {
+    /// Returns the number of all fixes without the first few.
+    pub(super) fn beyond(&self, few: usize) -> usize {
+        let more: usize = self.more.iter().map(|more| more.count).sum();
+        (self.first.len() + more).saturating_sub(few)
+    }
+}
+
 /// A failed check with its possible gain.
 struct Candidate<'r> {
     check: &'r CheckResult,
-    anchor: String,
-    rank: Rank,
+    /// The first category that the check counts in, and its position in the report.
+    category: &'r CategoryResult,
+    position: usize,
     /// The gain in all categories that the check counts in.
     gain: Gain,
     /// The gain and the title of each category.
     gains: Vec<(String, String)>,
 }
 
-pub(super) fn fixes(report: &Report, screenshots: &Screenshots, replays: &Replays<'_>) -> Vec<Fix> {
+pub(super) fn fixes(report: &Report, screenshots: &Screenshots, replays: &Replays<'_>) -> Fixes {
     let page_url = report.final_url.as_deref().unwrap_or_default();
-    let candidates = candidates(report, replays);
+    let (candidates, more) = candidates(report, replays);
     let overlaps = candidate_overlaps(&candidates, page_url);
-    candidates
+    let first = candidates
         .into_iter()
         .zip(overlaps)
         .map(|(candidate, overlaps)| Fix {
             overlaps,
             ..fix(candidate, page_url, screenshots)
         })
-        .collect()
+        .collect();
+    Fixes { first, more }
 }
 
 /// A failed check that is worth fixing, for outputs without markup.
@@ -128,7 +153,7 @@ pub(crate) struct PlainFix<'r> {
 /// Returns the checks to fix first.
 pub(crate) fn plain_fixes(report: &Report) -> Vec<PlainFix<'_>> {
     let page_url = report.final_url.as_deref().unwrap_or_default();
-    let candidates = candidates(report, &Replays::default());
+    let (candidates, _) = candidates(report, &Replays::default());
     let overlaps = candidate_overlaps(&candidates, page_url);
     candidates
         .into_iter()
@@ -136,8 +161,20 @@ pub(crate) fn plain_fixes(report: &Report) -> Vec<PlainFix<'_>> {
         .map(|(candidate, overlaps)| PlainFix {
             overlaps,
             title: &candidate.check.title,
-            gains: candidate.gains.into_iter().map(|(gain, _)| gain).collect(),
+            gains: plain_gains(&candidate),
             place: places::first(candidate.check.details.as_ref(), page_url),
+        })
+        .collect()
+}
+
+/// Returns the gains of a fix. Points of other categories than performance name their category.
+fn plain_gains(candidate: &Candidate<'_>) -> Vec<String> {
+    let is_performance = candidate.category.id == CategoryId::Performance;
+    let gains = candidate.gains.iter();
+    gains
+        .map(|(gain, category)| match is_performance {
+            true => gain.clone(),
+            false => format!("{gain} in {category}"),
         })
         .collect()
 }
@@ -147,42 +184,66 @@ fn candidate_overlaps(candidates: &[Candidate<'_>], page_url: &str) -> Vec<Optio
     overlaps(&checks, page_url)
 }
 
-/// The position of a category in the list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Rank {
-    Performance,
-    Other,
-    /// Most pages are not meant to be installed as an app.
-    Pwa,
-}
-
-/// Returns the failed checks that are worth fixing, the most important first.
-fn candidates<'r>(report: &'r Report, replays: &Replays<'_>) -> Vec<Candidate<'r>> {
+/// Returns the failed checks that are worth fixing, the most important first, and how many more
+/// there are.
+fn candidates<'r>(
+    report: &'r Report,
+    replays: &Replays<'_>,
+) -> (Vec<Candidate<'r>>, Vec<MoreFixes>) {
     let mut candidates: Vec<Candidate> = Vec::new();
-    for category in &report.categories {
+    for (position, category) in report.categories.iter().enumerate() {
         for check in &category.checks {
             if let Some(gain) = gain(report, category, check, replays) {
-                add(&mut candidates, category, check, gain);
+                add(&mut candidates, (position, category), check, gain);
             }
         }
     }
     candidates.sort_by(|a, b| {
-        a.rank
-            .cmp(&b.rank)
+        a.place()
+            .cmp(&b.place())
             .then_with(|| Gain::largest_first(&a.gain, &b.gain))
     });
-    let mut of_performance = 0;
+    let mut more: Vec<MoreFixes> = Vec::new();
+    let (mut current, mut listed) = (None, 0);
     candidates.retain(|candidate| {
-        of_performance += usize::from(candidate.rank == Rank::Performance);
-        candidate.rank != Rank::Performance || of_performance <= MAX_PERFORMANCE_FIXES
+        if current.replace(candidate.position) != Some(candidate.position) {
+            listed = 0;
+        }
+        listed += 1;
+        let category = candidate.category;
+        let max = match category.id {
+            CategoryId::Performance => MAX_PERFORMANCE_FIXES,
+            _ => MAX_OTHER_FIXES,
+        };
+        if listed > max {
+            match more
+                .last_mut()
+                .filter(|more| more.category == category.title)
+            {
+                Some(more) => more.count += 1,
+                None => more.push(MoreFixes {
+                    anchor: format!("#{}", category.id.as_str()),
+                    category: category.title.clone(),
+                    count: 1,
+                }),
+            }
+        }
+        listed <= max
     });
-    candidates.truncate(MAX_FIXES);
-    candidates
+    (candidates, more)
+}
+
+impl Candidate<'_> {
+    /// Returns the place of the category in the list. Most pages are not meant to be installed as
+    /// an app.
+    fn place(&self) -> (bool, usize) {
+        (self.category.id == CategoryId::Pwa, self.position)
+    }
 }
 
 fn add<'r>(
     candidates: &mut Vec<Candidate<'r>>,
-    category: &'r CategoryResult,
+    (position, category): (usize, &'r CategoryResult),
     check: &'r CheckResult,
     gain: Gain,
 ) {
@@ -197,12 +258,8 @@ fn add<'r>(
         }
         None => candidates.push(Candidate {
             check,
-            anchor: format!("#{}-{}", category.id.as_str(), check.id),
-            rank: match category.id.as_str() {
-                "performance" => Rank::Performance,
-                "pwa" => Rank::Pwa,
-                _ => Rank::Other,
-            },
+            category,
+            position,
             gain,
             gains: vec![text],
         }),
@@ -219,7 +276,7 @@ fn fix(candidate: Candidate<'_>, page_url: &str, screenshots: &Screenshots) -> F
     };
     let items = first_few(items);
     Fix {
-        anchor: candidate.anchor,
+        anchor: format!("#{}-{}", candidate.category.id.as_str(), check.id),
         title: CodeText(check.title.clone()),
         gains: candidate.gains,
         summary: check.summary.clone().map(CodeText),
@@ -267,7 +324,7 @@ fn items(details: &Details, page_url: &str, screenshots: &Screenshots) -> Vec<It
         }
         Details::Console { items } => items
             .iter()
-            .map(|line| Item::plain(&line.text, &line.url))
+            .map(|line| Item::plain(&line.text, places::console_link(line, page_url).text))
             .collect(),
         Details::Values { items } => items
             .iter()
@@ -318,11 +375,7 @@ fn row_item(
     });
     let address = cells().find_map(|cell| match cell {
         Cell::Url(url) => Some(Item::link(Link::new(url, page_url), "")),
-        Cell::Source(place) => {
-            let position = (place.line + 1).to_string();
-            let link = Link::to_position(&place.url, &position, page_url);
-            Some(Item::link(link, ""))
-        }
+        Cell::Source(place) => Some(Item::link(places::source_link(place, page_url), "")),
         _ => None,
     });
     let element = || Some(Item::code(&node?.snippet, ""));
@@ -377,18 +430,48 @@ mod tests {
         let category = |id: &str, checks: serde_json::Value| json!({ "id": id, "title": id, "score": 50, "checks": checks });
         report.categories = serde_json::from_value(json!([
             category("pwa", json!([check("app", 1.0, Savings::default())])),
-            category("seo", json!([check("title", 1.0, Savings::default())])),
             category(
                 "performance",
                 json!([
                     check("small", 0.0, Savings::paints(500.0, 1_000.0)),
                     check("large", 0.0, Savings::paints(0.0, 9_000.0)),
+                    check("lcp-discovery-insight", 0.0, Savings::default()),
+                    check("cache-insight", 0.0, Savings::bytes(50_000.0)),
+                    check("other", 0.0, Savings::default()),
                 ])
             ),
+            category(
+                "accessibility",
+                json!([
+                    check("label", 1.0, Savings::default()),
+                    check("contrast", 3.0, Savings::default()),
+                    check("focus", 2.0, Savings::default()),
+                    check("heading", 1.0, Savings::default()),
+                    check("language", 0.5, Savings::default()),
+                ])
+            ),
+            category("seo", json!([check("title", 9.0, Savings::default())])),
         ]))
         .unwrap();
         let fixes = plain_fixes(&report);
         let titles: Vec<_> = fixes.iter().map(|fix| fix.title).collect();
-        assert_eq!(titles, ["large", "small", "title", "app"]);
+        let expected = [
+            "large",
+            "small",
+            // It concerns the largest paint, although nobody knows by how much.
+            "lcp-discovery-insight",
+            "cache-insight",
+            "contrast",
+            "focus",
+            "label",
+            "title",
+            "app",
+        ];
+        assert_eq!(titles, expected);
+        assert_eq!(fixes[2].gains, ["concerns LCP"]);
+        assert_eq!(fixes[4].gains, ["+40 points in accessibility"]);
+        let (_, more) = candidates(&report, &Replays::default());
+        let more: Vec<_> = more.iter().map(|it| (&it.anchor[..], it.count)).collect();
+        assert_eq!(more, [("#accessibility", 2)]);
     }
 }

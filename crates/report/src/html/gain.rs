@@ -10,7 +10,8 @@ use plumbline_model::interval::PERFORMANCE;
 use plumbline_model::report::{Metrics, Report};
 use plumbline_model::scoring::{MetricKind, PERFORMANCE_WEIGHTS};
 
-use super::figures::bytes;
+use super::concerns::concerns;
+use super::figures::{Grade, bytes};
 use super::replays::Replays;
 use super::summary::{metric, value_text};
 
@@ -21,6 +22,8 @@ pub(super) struct Gain {
     pub(super) points: f64,
     /// The share of the worst metric that would be saved; 0 for checks of other categories.
     pub(super) saved_share: f64,
+    /// Whether the advice concerns the worst metric, even if no figure is known.
+    concerns_worst: bool,
     wasted_bytes: f64,
     pub(super) text: String,
 }
@@ -31,13 +34,14 @@ impl Gain {
     pub(super) fn largest_first(a: &Self, b: &Self) -> Ordering {
         b.saved_share
             .total_cmp(&a.saved_share)
+            .then(b.concerns_worst.cmp(&a.concerns_worst))
             .then(b.points.total_cmp(&a.points))
             .then(b.wasted_bytes.total_cmp(&a.wasted_bytes))
     }
 }
 
-/// Returns the gain from passing a check, or `None` if it does not fail or nothing can be
-/// estimated. What was measured replaces the estimate.
+/// Returns the gain from passing a check, or `None` if it does not fail, or if nothing can be
+/// estimated and it does not concern the worst metric. What was measured replaces the estimate.
 pub(super) fn gain(
     report: &Report,
     category: &CategoryResult,
@@ -63,7 +67,17 @@ pub(super) fn gain(
     if let Some(comparison) = experiment.and_then(|it| it.comparison.as_ref()) {
         return Some(measured_gain(report, comparison));
     }
-    let gain = performance_gain(report, check.savings.as_ref()?);
+    let mut gain = check
+        .savings
+        .as_ref()
+        .map_or_else(Gain::default, |savings| performance_gain(report, savings));
+    let worst = report.metrics.as_ref().and_then(worst_metric);
+    if let Some(worst) = worst.filter(|worst| concerns(check, *worst)) {
+        gain.concerns_worst = true;
+        if gain.text.is_empty() {
+            gain.text = format!("concerns {}", worst.as_str().to_uppercase());
+        }
+    }
     Some(gain).filter(|gain| !gain.text.is_empty())
 }
 
@@ -90,9 +104,8 @@ fn measured_gain(report: &Report, comparison: &Comparison) -> Gain {
         } else {
             figure.shift
         };
-        if Some(kind) == worst && before > 0.0 {
-            gain.saved_share = (-difference / before).clamp(0.0, 1.0);
-        }
+        let share = saved_share(report, worst, kind, -difference);
+        gain.saved_share = gain.saved_share.max(share);
         let (name, text) = (
             kind.as_str().to_uppercase(),
             value_text(kind, difference.abs()),
@@ -110,18 +123,19 @@ fn sign(number: f64) -> &'static str {
     if number < 0.0 { "−" } else { "+" }
 }
 
-/// Returns the metrics that the advice of a check concerns, by their abbreviations in lower case.
-pub(super) fn concerned_metrics(savings: &Savings) -> Vec<&'static str> {
-    [
-        ("fcp", savings.fcp_ms),
-        ("lcp", savings.lcp_ms),
-        ("tbt", savings.tbt_ms),
-        ("cls", savings.cls),
-        ("inp", savings.inp_ms),
-    ]
-    .into_iter()
-    .filter_map(|(name, saved)| saved.map(|_| name))
-    .collect()
+/// Returns the share of the worst metric that is saved by what is saved of a metric. Time saved on
+/// the first paint counts as time saved on the largest one.
+fn saved_share(report: &Report, worst: Option<MetricKind>, kind: MetricKind, saved: f64) -> f64 {
+    let is_counted =
+        worst == Some(kind) || (worst, kind) == (Some(MetricKind::Lcp), MetricKind::Fcp);
+    let metrics = report.metrics.as_ref();
+    let current = worst.and_then(|worst| metric(metrics?, worst));
+    match current {
+        Some(current) if is_counted && current.value > 0.0 => {
+            (saved / current.value).clamp(0.0, 1.0)
+        }
+        _ => 0.0,
+    }
 }
 
 fn points_text(points: f64) -> String {
@@ -150,9 +164,7 @@ fn performance_gain(report: &Report, savings: &Savings) -> Gain {
         let (Some(current), Some(saved)) = (metric(metrics, kind), saved) else {
             continue;
         };
-        if Some(kind) == worst && current.value > 0.0 {
-            saved_share = (saved / current.value).clamp(0.0, 1.0);
-        }
+        saved_share = f64::max(saved_share, self::saved_share(report, worst, kind, saved));
         let better = kind.score(mode, (current.value - saved).max(0.0));
         let weight = PERFORMANCE_WEIGHTS.iter().find(|(other, _)| *other == kind);
         points += (better - current.score).max(0.0) * weight.map_or(0.0, |(_, weight)| *weight);
@@ -173,19 +185,17 @@ fn performance_gain(report: &Report, savings: &Savings) -> Gain {
         saved_share,
         wasted_bytes,
         text: texts.join(", "),
+        ..Gain::default()
     }
 }
 
-/// Returns the metric with the lowest score of those that fixes can improve.
+/// Returns the metric with the lowest score of those that the headline names; `None` if all of them
+/// are good.
 fn worst_metric(metrics: &Metrics) -> Option<MetricKind> {
-    [
-        MetricKind::Lcp,
-        MetricKind::Fcp,
-        MetricKind::Tbt,
-        MetricKind::Cls,
-    ]
-    .into_iter()
-    .filter_map(|kind| Some((kind, metric(metrics, kind)?.score)))
-    .min_by(|(_, a), (_, b)| a.total_cmp(b))
-    .map(|(kind, _)| kind)
+    [MetricKind::Lcp, MetricKind::Tbt, MetricKind::Cls]
+        .into_iter()
+        .filter_map(|kind| Some((kind, metric(metrics, kind)?)))
+        .filter(|(_, metric)| Grade::of_metric(Some(*metric)) != Grade::Good)
+        .min_by(|(_, a), (_, b)| a.score.total_cmp(&b.score))
+        .map(|(kind, _)| kind)
 }

@@ -70,12 +70,14 @@ pub(super) struct StepView {
 }
 
 /// The kinds of steps with their classes and names.
-const STEP_KINDS: [(PathStepKind, &str, &str); 6] = [
+const STEP_KINDS: [(PathStepKind, &str, &str); 8] = [
+    (PathStepKind::Queued, "d", "Queued"),
     (PathStepKind::Connection, "c", "Connection"),
     (PathStepKind::Server, "w", "Server"),
     (PathStepKind::Download, "r", "Download"),
     (PathStepKind::Evaluation, "script", "Script evaluation"),
     (PathStepKind::Rendering, "paint", "Rendering"),
+    (PathStepKind::Other, "other", "Other work"),
     (PathStepKind::Waiting, "q", "Waiting"),
 ];
 
@@ -121,7 +123,7 @@ pub(super) fn critical_path(steps: &[PathStep]) -> Option<PathView> {
                     file: if step.url.is_empty() {
                         String::new()
                     } else {
-                        last_part(&step.url)
+                        shortened(last_part(&step.url))
                     },
                     url: step.url.clone(),
                 }
@@ -129,6 +131,19 @@ pub(super) fn critical_path(steps: &[PathStep]) -> Option<PathView> {
             .collect(),
         end: ms(end_ms),
     })
+}
+
+/// Leaves out the middle of a long name, whose end tells the type of file.
+fn shortened(name: String) -> String {
+    const MAX_CHARS: usize = 60;
+    const PART_CHARS: usize = 28;
+    let length = name.chars().count();
+    if length <= MAX_CHARS {
+        return name;
+    }
+    let start: String = name.chars().take(PART_CHARS).collect();
+    let end: String = name.chars().skip(length - PART_CHARS).collect();
+    format!("{start}…{end}")
 }
 
 /// A request in the waterfall.
@@ -394,6 +409,31 @@ pub(super) fn shares(shares: &[RequestTotals]) -> Vec<ShareView> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn queueing_and_connections_are_shown_as_different_steps() {
+        let step = |kind, start_ms: f64, end_ms: f64| PathStep {
+            kind,
+            start_ms,
+            end_ms,
+            url: format!("https://a.test/{}.js", "name-".repeat(20)),
+        };
+        let path = critical_path(&[
+            step(PathStepKind::Queued, 0.0, 40.0),
+            step(PathStepKind::Connection, 40.0, 100.0),
+            step(PathStepKind::Other, 100.0, 130.0),
+        ])
+        .unwrap();
+        let names: Vec<_> = path.totals.iter().map(|total| total.name).collect();
+        assert_eq!(names, ["Queued", "Connection", "Other work"]);
+        let file = &path.steps[0].file;
+        assert!(
+            file.starts_with("name-") && file.ends_with("-name-.js"),
+            "{file}"
+        );
+        assert_eq!(file.chars().count(), 57);
+        assert_eq!(shortened("app.js".to_owned()), "app.js");
+    }
 
     #[test]
     fn priorities_have_the_names_of_devtools() {

@@ -8,6 +8,8 @@ use super::links::Link;
 
 /// The check whose savings concern later visits, and not the requests of this one.
 const CACHE_CHECK: &str = "cache-insight";
+/// The check whose savings are those of all work of the main thread.
+const WORK_CHECK: &str = "mainthread-work-breakdown";
 /// The most files named in a sentence.
 const MAX_FILES: usize = 2;
 
@@ -20,17 +22,20 @@ pub(super) fn overlaps(checks: &[&CheckResult], page_url: &str) -> Vec<Option<St
         let mut shared: BTreeSet<&str> = BTreeSet::new();
         for (other, check) in checks.iter().enumerate() {
             let common: Vec<&str> = files[index].intersection(&files[other]).copied().collect();
-            if other != index && !common.is_empty() && save_the_same(checks[index], check) {
+            let are_related =
+                !common.is_empty() || [checks[index], check].iter().any(|it| it.id == WORK_CHECK);
+            if other != index && are_related && save_the_same(checks[index], check) {
                 titles.push(format!("“{}”", check.title));
                 shared.extend(common);
             }
         }
         (!titles.is_empty()).then(|| {
-            format!(
-                "Overlaps with {} in {}: their savings do not add up.",
-                titles.join(", "),
-                listed(&shared, page_url)
-            )
+            let place = match shared.is_empty() {
+                true => String::new(),
+                false => format!(" in {}", listed(&shared, page_url)),
+            };
+            let titles = titles.join(", ");
+            format!("Overlaps with {titles}{place}: their savings do not add up.")
         })
     };
     (0..checks.len()).map(sentence).collect()
@@ -136,6 +141,27 @@ mod tests {
                 None,
                 None
             ]
+        );
+    }
+
+    #[test]
+    fn all_work_of_the_main_thread_contains_that_of_scripts() {
+        let blocking = |tbt_ms| Savings {
+            tbt_ms: Some(tbt_ms),
+            ..Savings::default()
+        };
+        let work = check(WORK_CHECK, blocking(500.0), &[]);
+        let scripts = check("bootup-time", blocking(200.0), &["/app.js"]);
+        let images = check("images", Savings::bytes(100.0), &["/a.png"]);
+        let sentences = overlaps(&[&work, &scripts, &images], "https://a.test/");
+        let expected = [
+            Some("Overlaps with “bootup-time”: their savings do not add up."),
+            Some("Overlaps with “mainthread-work-breakdown”: their savings do not add up."),
+            None,
+        ];
+        assert_eq!(
+            sentences.iter().map(Option::as_deref).collect::<Vec<_>>(),
+            expected
         );
     }
 

@@ -1,7 +1,7 @@
 //! The pictures of a report: served under their own paths, or inlined into the page.
 
 use base64::Engine;
-use base64::engine::general_purpose::STANDARD_PAD_INDIFFERENT;
+use base64::engine::general_purpose::{STANDARD, STANDARD_PAD_INDIFFERENT};
 use plumbline_model::media::{Picture, PictureId, ReportMedia};
 
 use super::HtmlError;
@@ -13,6 +13,24 @@ pub enum PictureSource {
     Linked(String),
     /// Pictures are data URLs.
     Inlined,
+}
+
+/// The image file of the operator's logo, for pages that are a single file.
+#[derive(Debug, Clone, Copy)]
+pub struct LogoFile<'a> {
+    pub bytes: &'a [u8],
+    pub media_type: &'static str,
+}
+
+impl LogoFile<'_> {
+    /// Returns the data URL of the file.
+    pub(super) fn data_url(self) -> String {
+        format!(
+            "data:{};base64,{}",
+            self.media_type,
+            STANDARD.encode(self.bytes)
+        )
+    }
 }
 
 /// Returns the bytes and media type of a picture in packed report media.

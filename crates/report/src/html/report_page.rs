@@ -13,11 +13,11 @@ use super::document::{BRAND, Document, INLINED_HEAD};
 use super::field::{FieldView, field_view};
 use super::figures::date;
 use super::film::{self, FilmTimes, FilmView};
-use super::fixes::{Fix, fixes};
+use super::fixes::{Fixes, fixes};
 use super::flow::{FlowView, flow};
 use super::functions::{FunctionsView, functions_view};
 use super::load::{self, PathView, ShareView, WaterfallView};
-use super::pictures::PictureSource;
+use super::pictures::{LogoFile, PictureSource};
 use super::replays::{Replays, ReplaysView, replays_view};
 use super::responsiveness::{PARTS, ResponsivenessView, responsiveness};
 use super::steps::{StepView, steps};
@@ -25,6 +25,9 @@ use super::summary::{
     FractionView, MetricCard, Ring, cards, fractions, headline, intervals_summary, rings,
 };
 use super::{HtmlError, environment};
+
+/// The most fixes in the printed summary, which has one page.
+const SUMMARY_FIXES: usize = 6;
 
 /// A report as a page shows it.
 pub struct ReportPage<'a> {
@@ -37,6 +40,8 @@ pub struct ReportPage<'a> {
     pub pictures: PictureSource,
     /// The time of the audit, in milliseconds since 1970.
     pub made_at_ms: Option<i64>,
+    /// The URL of the operator's logo, which is printed.
+    pub logo: Option<&'a str>,
     /// Trusted markup: what the reader can do with the report, below the heading.
     pub actions: &'a str,
     /// A sentence that is added to the error of a page that could not be measured.
@@ -48,6 +53,9 @@ pub struct ReportPage<'a> {
 #[derive(Template)]
 #[template(path = "report.html")]
 struct ReportTemplate<'a> {
+    logo: Option<&'a str>,
+    /// The version that rendered the page, which is printed.
+    version: &'static str,
     actions: &'a str,
     failure_note: &'a str,
     url: &'a str,
@@ -74,7 +82,7 @@ struct ReportTemplate<'a> {
     /// Trusted markup: the images that crops refer to.
     definitions: Option<String>,
     film: Option<FilmView>,
-    fixes: Vec<Fix>,
+    fixes: Fixes,
     categories: Vec<CategoryView>,
     critical_path: Option<PathView>,
     waterfall: Option<WaterfallView>,
@@ -97,18 +105,21 @@ struct FailureView {
 }
 
 /// Renders a report as a single file without external resources. `made_at_ms` is the time of the
-/// audit, in milliseconds since 1970.
+/// audit, in milliseconds since 1970; `logo` is that of the operator.
 pub fn standalone(
     report: &Report,
     media: Option<&ReportMedia>,
     made_at_ms: Option<i64>,
+    logo: Option<LogoFile<'_>>,
 ) -> Result<String, HtmlError> {
+    let logo = logo.map(LogoFile::data_url);
     let page = ReportPage {
         report,
         media,
         is_unreachable: false,
         pictures: PictureSource::Inlined,
         made_at_ms,
+        logo: logo.as_deref(),
         actions: "",
         failure_note: "",
         replays: Replays::default(),
@@ -170,6 +181,8 @@ fn template<'a>(page: &'a ReportPage<'a>) -> ReportTemplate<'a> {
     let shown_outline = outline.as_deref().filter(|_| has_stable_layout(report));
     let film = film.map(|film| film.outlined(shown_outline).with_video(source));
     ReportTemplate {
+        logo: page.logo,
+        version: crate::VERSION,
         actions: page.actions,
         failure_note: page.failure_note,
         requested_url: (url != report.requested_url).then_some(&*report.requested_url),
@@ -181,7 +194,7 @@ fn template<'a>(page: &'a ReportPage<'a>) -> ReportTemplate<'a> {
         location: conditions.location.label(),
         failure: report.error.as_ref().map(|failure| FailureView {
             heading: match failure.code {
-                FailureCode::Cancelled => "This audit was cancelled",
+                FailureCode::Cancelled => "Not measured",
                 _ => "This page could not be measured",
             },
             code: failure.code.as_str(),

@@ -1,7 +1,9 @@
 //! The top of a report page: a summary sentence, five scores, six metrics.
 
+use plumbline_bundle::MainDocument;
 use plumbline_model::interval::{Interval, Intervals, PERFORMANCE, SIMILAR_PAGES, VISITS};
 use plumbline_model::report::{Metric, Metrics, Report};
+use plumbline_model::runs::Runs;
 use plumbline_model::scoring::{MetricKind, PERFORMANCE_WEIGHTS};
 
 use super::charts;
@@ -48,8 +50,9 @@ pub(super) fn rings(report: &Report) -> Vec<Ring> {
         interval: report
             .intervals
             .get(PERFORMANCE)
-            .filter(|_| label == "Performance" && score.is_some())
-            .map(score_interval_text),
+            .filter(|_| label == "Performance")
+            .zip(score)
+            .map(|(interval, score)| score_interval_text(score, interval)),
     })
     .collect()
 }
@@ -135,9 +138,18 @@ pub fn limit_text(kind: MetricKind, value: f64) -> String {
     }
 }
 
-/// Formats the interval of a score in whole points.
-pub fn score_interval_text(interval: &Interval) -> String {
-    format!("{} to {}", interval.low.floor(), interval.high.ceil())
+/// Formats the interval of a score in whole points: `± 6` if the score is in its middle, give or
+/// take a point, and `68 to 80` otherwise.
+pub fn score_interval_text(score: u8, interval: &Interval) -> String {
+    let (low, high) = (interval.low.floor(), interval.high.ceil());
+    let (below, above) = (f64::from(score) - low, high - f64::from(score));
+    let points = below.max(above);
+    let is_possible = f64::from(score) - points >= 0.0 && f64::from(score) + points <= 100.0;
+    if (below - above).abs() <= 1.0 && is_possible {
+        format!("±\u{a0}{points}")
+    } else {
+        format!("{low} to {high}")
+    }
 }
 
 /// Formats the interval of a metric; `None` if it has none, or one without a visible width.
@@ -145,6 +157,13 @@ pub fn interval_text(intervals: &Intervals, kind: MetricKind) -> Option<String> 
     let interval = intervals.get(kind.as_str())?;
     let [low, high] = [interval.low, interval.high].map(|value| value_text(kind, value));
     (low != high).then(|| format!("{low} to {high}"))
+}
+
+/// Formats the smallest and the largest value of a metric in several runs, if they differ as shown.
+pub(crate) fn range_text(runs: &Runs, kind: MetricKind) -> Option<String> {
+    let (min, max) = runs.range(kind)?;
+    let [min, max] = [min, max].map(|value| value_text(kind, value));
+    (min != max).then(|| format!("{min} to {max} in all runs"))
 }
 
 /// Describes the intervals of a report: their level, and the data they come from.
@@ -162,7 +181,6 @@ pub fn intervals_summary(intervals: &Intervals) -> Option<String> {
 /// Returns the cards of the six metrics.
 pub(super) fn cards(metrics: &Metrics, report: &Report) -> Vec<MetricCard> {
     let mode = report.conditions.device.mode;
-    let runs = report.runs.as_ref();
     METRICS
         .into_iter()
         .map(|(kind, name, _)| {
@@ -177,16 +195,12 @@ pub(super) fn cards(metrics: &Metrics, report: &Report) -> Vec<MetricCard> {
                 limits[0],
                 limits[1]
             );
-            let range = runs.and_then(|runs| runs.range(kind)).map(|(min, max)| {
-                let [min, max] = [min, max].map(|value| value_text(kind, value));
-                format!("{min} to {max} in all runs")
-            });
             let weight = PERFORMANCE_WEIGHTS.iter().find(|(other, _)| *other == kind);
             MetricCard {
                 name,
                 class: grade.class(),
                 grade: grade.label(),
-                range,
+                range: report.runs.as_ref().and_then(|runs| range_text(runs, kind)),
                 interval: interval_text(&report.intervals, kind).filter(|_| measured.is_some()),
                 missing: metrics.missing.get(kind.as_str()).map(|it| sentence(it)),
                 weight: weight.map_or("not in the score".to_owned(), |(_, weight)| {
@@ -213,12 +227,25 @@ pub(crate) fn sentence(phrase: &str) -> String {
     }
 }
 
-/// Summarises the report in a sentence or two. It begins with the worst grade of Largest Contentful
-/// Paint, Total Blocking Time and Cumulative Layout Shift, and with what has that grade.
+/// Summarises the report in a sentence or two. The figures of an error page say little about the
+/// site, so its headline begins with the status.
 pub(super) fn headline(report: &Report) -> String {
     let Some(metrics) = &report.metrics else {
         return String::new();
     };
+    let grade = grade_of(metrics);
+    let document = report.document.as_ref();
+    match document.and_then(MainDocument::error_status) {
+        Some(status) => {
+            format!("Error page: the server answered with status {status}. {grade}")
+        }
+        None => grade,
+    }
+}
+
+/// Summarises the metrics. The text begins with the worst grade of Largest Contentful Paint, Total
+/// Blocking Time and Cumulative Layout Shift, and with what has that grade.
+fn grade_of(metrics: &Metrics) -> String {
     let graded: Vec<(Grade, String)> = [
         metrics.lcp.map(|lcp| {
             let text = format!("the largest content appears after {}", ms(lcp.value));
@@ -305,6 +332,7 @@ mod tests {
         let metrics = report.metrics.clone().unwrap();
         assert!(cards(&metrics, &report)[1].range.is_none());
         let mut slower = report.clone();
+        slower.scores.performance = Some(91);
         if let Some(lcp) = slower.metrics.as_mut().and_then(|it| it.lcp.as_mut()) {
             lcp.value += 1000.0;
         }
@@ -314,11 +342,15 @@ mod tests {
         let cards = cards(&metrics, &report);
         let expected = format!("{} to {} in all runs", ms(lcp), ms(lcp + 1000.0));
         assert_eq!(cards[1].range.as_deref(), Some(&*expected));
+        assert!(
+            cards[3].range.is_none(),
+            "the layout shifts equally in all runs"
+        );
         let rows = super::super::environment::rows(&report, None);
         let row = rows.iter().find(|(name, _)| *name == "Runs").unwrap();
         assert!(
             row.1
-                .starts_with("2, run 1 shown (median); performance scores from ")
+                .starts_with("2, run 1 shown (median); performance scores from 91 to 97")
         );
     }
 
@@ -328,7 +360,7 @@ mod tests {
         assert!(rings(&report).iter().all(|ring| ring.interval.is_none()));
         report.intervals = intervals();
         let rings = rings(&report);
-        assert_eq!(rings[0].interval.as_deref(), Some("94 to 100"));
+        assert_eq!(rings[0].interval.as_deref(), Some("±\u{a0}3"));
         assert!(rings[1..].iter().all(|ring| ring.interval.is_none()));
         let cards = cards(report.metrics.as_ref().unwrap(), &report);
         let interval = cards[1].interval.as_deref();
@@ -341,6 +373,33 @@ mod tests {
             intervals_summary(&report.intervals).unwrap(),
             "90\u{a0}%, from the visits of this audit"
         );
+    }
+
+    #[test]
+    fn the_interval_of_a_score_is_shown_by_its_half_width_if_the_score_is_in_its_middle() {
+        for (score, low, high, text) in [
+            (74, 68.2, 80.0, "±\u{a0}6"),
+            (74, 68.0, 79.0, "±\u{a0}6"),
+            (92, 68.0, 96.0, "68 to 96"),
+            (100, 99.0, 100.0, "99 to 100"),
+            (99, 98.0, 100.0, "±\u{a0}1"),
+        ] {
+            let mut interval = intervals()[PERFORMANCE].clone();
+            (interval.low, interval.high) = (low, high);
+            assert_eq!(score_interval_text(score, &interval), text);
+        }
+    }
+
+    #[test]
+    fn the_headline_of_an_error_page_begins_with_its_status() {
+        let mut report = report();
+        let grade = headline(&report);
+        assert!(grade.starts_with("Fast: "), "{grade}");
+        if let Some(document) = &mut report.document {
+            document.status = 500;
+        }
+        let expected = format!("Error page: the server answered with status 500. {grade}");
+        assert_eq!(headline(&report), expected);
     }
 
     #[test]

@@ -8,6 +8,7 @@ fn xml_with(junit: JunitOptions<'_>) -> String {
         bundle: None,
         media: None,
         made_at_ms: 0,
+        logo: None,
         junit,
     })
 }
@@ -29,6 +30,7 @@ fn checks_of_a_category_that_is_shown_as_a_fraction_do_not_fail() {
         bundle: None,
         media: None,
         made_at_ms: 0,
+        logo: None,
         junit: JunitOptions {
             checks_fail: true,
             ..JunitOptions::default()
@@ -48,27 +50,34 @@ fn checks_fail_on_request_only() {
 
 #[test]
 fn a_budget_is_one_suite_with_a_case_per_limit() {
-    let assertion = |key: &str, level, actual, passed| AssertionResult {
-        key: key.to_owned(),
+    let assertion = |name: &str, level, actual, passed| AssertionResult {
+        name: name.to_owned(),
+        key: String::new(),
         kind: Kind::MaxNumericValue,
         level,
         expected: 2500.0,
         actual: Some(actual),
         values: vec![actual],
         unit: "millisecond".to_owned(),
+        is_verdict: false,
         passed,
-        is_within_interval: key == "interactive",
-        message: None,
+        is_within_interval: name == "tti-ms",
+    };
+    let check = AssertionResult {
+        kind: Kind::MinScore,
+        expected: 0.9,
+        is_verdict: true,
+        ..assertion("document-title", Level::Error, 0.0, false)
     };
     let budget = BudgetResult {
         results: vec![
-            assertion("largest-contentful-paint", Level::Error, 3000.123, false),
-            assertion("first-contentful-paint", Level::Error, 1000.0, true),
-            assertion("speed-index", Level::Warn, 2600.0, false),
-            assertion("interactive", Level::Error, 2600.0, true),
+            assertion("lcp-ms", Level::Error, 3000.123, false),
+            assertion("fcp-ms", Level::Error, 1000.0, true),
+            assertion("si-ms", Level::Warn, 2600.0, false),
+            assertion("tti-ms", Level::Error, 2600.0, true),
+            check,
         ],
         missing_audits: 0,
-        unknown_audits: Vec::new(),
     };
     let xml = xml_with(JunitOptions {
         budget: Some(&budget),
@@ -81,11 +90,15 @@ fn a_budget_is_one_suite_with_a_case_per_limit() {
         .collect();
     assert_eq!(suites.len(), 1, "{xml}");
     let counts = ["name", "tests", "failures", "errors"].map(|name| suites[0].attribute(name));
-    assert_eq!(counts, [Some("budget"), Some("4"), Some("1"), Some("0")]);
-    assert!(
-        xml.contains(r#"message="allowed ≤ 2500 ms, actual 3000 ms, difference 500 ms (+20 %)""#),
-        "{xml}"
-    );
+    assert_eq!(counts, [Some("budget"), Some("5"), Some("2"), Some("0")]);
+    for text in [
+        r#"name="lcp-ms ≤ 2500 ms""#,
+        r#"message="allowed ≤ 2500 ms, actual 3000 ms, difference +500 ms (+20 %)""#,
+        r#"name="document-title passes""#,
+        r#"message="document-title: fails""#,
+    ] {
+        assert!(xml.contains(text), "{text}: {xml}");
+    }
     assert!(xml.contains("warning: allowed"), "{xml}");
     assert!(xml.contains("which is within the interval"), "{xml}");
 }
@@ -143,6 +156,7 @@ proptest::proptest! {
             bundle: None,
             media: None,
             made_at_ms: 0,
+            logo: None,
             junit: JunitOptions { checks_fail: true, ..JunitOptions::default() },
         });
         let parsed = roxmltree::Document::parse(&xml);

@@ -20,6 +20,26 @@ pub(super) struct Audits {
     pub(super) groups: Map<String, Value>,
 }
 
+/// The ids of the audits that are only meant for programs, unless there is a check with the same
+/// id.
+const HIDDEN: [&str; 10] = [
+    "diagnostics",
+    "final-screenshot",
+    "max-potential-fid",
+    "metrics",
+    "network-requests",
+    "network-rtt",
+    "network-server-latency",
+    "resource-summary",
+    "screenshot-thumbnails",
+    "total-byte-weight",
+];
+
+/// Returns whether a result can have an audit with this id that is no check.
+pub(crate) fn is_audit_besides_checks(id: &str) -> bool {
+    HIDDEN.contains(&id) || METRICS.iter().any(|it| it.id == id) || manual::contains(id)
+}
+
 const PERFORMANCE: &str = CATEGORIES[0];
 const AGENTIC_BROWSING: &str = CATEGORIES[5];
 
@@ -76,7 +96,12 @@ pub(super) fn all(
                         .into_iter()
                         .flat_map(|network| requests::audits(network, report)),
                 )
-                .chain(pictures.trace().into_iter().flat_map(vitals::audits))
+                .chain(
+                    pictures
+                        .trace()
+                        .into_iter()
+                        .flat_map(|trace| vitals::audits(trace, report)),
+                )
                 .chain(pictures.audits());
             refs.extend(all.add_hidden(extra));
         }

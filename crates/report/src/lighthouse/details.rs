@@ -220,6 +220,14 @@ fn source_location(place: &Value) -> Value {
     if let Some(function) = place["function"].as_str().filter(|name| !name.is_empty()) {
         location["functionName"] = json!(function);
     }
+    if place["original"].is_object() {
+        let original = &place["original"];
+        location["original"] = json!({
+            "file": original["source"],
+            "line": original["line"],
+            "column": original["column"],
+        });
+    }
     location
 }
 

@@ -82,6 +82,11 @@ const AUDITS: [ManualAudit; 11] = [
     },
 ];
 
+/// Returns whether a person has to perform the audit with this id.
+pub(super) fn contains(id: &str) -> bool {
+    AUDITS.iter().any(|audit| audit.id == id)
+}
+
 /// Returns the ids and the audits of a category.
 pub(super) fn audits(category: &str) -> impl Iterator<Item = (&'static str, Value)> {
     let audits = AUDITS

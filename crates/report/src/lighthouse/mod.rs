@@ -26,6 +26,7 @@ use crate::contract::iso8601_ms;
 use crate::export::ExportSource;
 use crate::network::Network;
 use audits::Audits;
+pub(crate) use audits::is_audit_besides_checks;
 use pictures::Pictures;
 pub(crate) use requests::BUDGET_TYPES;
 

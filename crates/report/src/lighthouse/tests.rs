@@ -1,6 +1,8 @@
 use plumbline_bundle::{Failure, FailureCode};
 use plumbline_model::category::{CategoryId, CategoryResult};
-use plumbline_model::check::{CheckResult, Details, Figure, Savings, Unit, Verdict};
+use plumbline_model::check::{
+    Cell, CheckResult, Details, Figure, Findings, Row, Savings, Unit, Verdict,
+};
 use plumbline_model::report::Report;
 
 use super::*;
@@ -13,6 +15,7 @@ fn result_of(report: &Report, log: Option<&str>) -> Value {
         bundle: bundle.as_ref(),
         media: None,
         made_at_ms: 1_794_708_582_007,
+        logo: None,
         junit: crate::JunitOptions::default(),
     })
 }
@@ -208,4 +211,60 @@ fn numbers_savings_and_scores_of_performance_checks_are_in_lighthouses_units() {
     assert_eq!(audits["gained"]["score"], 0.0);
     assert_eq!(audits["nothing-gained"]["metricSavings"]["LCP"], 0.0);
     assert_eq!(audits["nothing-gained"]["score"], 0.5);
+}
+
+#[test]
+fn diagnostics_have_the_durations_of_tasks_that_the_checks_have() {
+    let mut report = report();
+    let check = report.categories[0].checks[0].clone();
+    let tasks = [(100.0, 60.0), (300.0, 51.0), (500.0, 12.0), (600.0, 6.0)];
+    let columns = [
+        ("startTime", "Start", Unit::Ms),
+        ("duration", "Duration", Unit::Ms),
+    ];
+    let rows = tasks.map(|(start, duration)| Row::new([Cell::Ms(start), Cell::Ms(duration)]));
+    report.categories.push(CategoryResult {
+        id: CategoryId::Performance,
+        title: "Performance".to_owned(),
+        score: None,
+        fraction: None,
+        checks: vec![
+            CheckResult {
+                id: "mainthread-work-breakdown".to_owned(),
+                figure: Some(Figure {
+                    value: 140.0,
+                    unit: Unit::Ms,
+                }),
+                ..check.clone()
+            },
+            CheckResult {
+                id: "main-thread-tasks".to_owned(),
+                details: Some(Findings::new(columns).rows(rows).into()),
+                ..check
+            },
+        ],
+    });
+    let result = result_of(&report, Some("[]"));
+    let figures = &result["audits"]["diagnostics"]["details"]["items"][0];
+    assert_eq!(figures["totalTaskTime"], 140.0);
+    let counts = ["numTasksOver10ms", "numTasksOver50ms", "numTasksOver100ms"];
+    assert_eq!(counts.map(|name| &figures[name]), [3, 2, 0]);
+}
+
+#[test]
+fn every_audit_is_a_check_or_known_besides_checks() {
+    let report = report();
+    let result = result_of(&report, Some("[]"));
+    let checks: Vec<&str> = report
+        .categories
+        .iter()
+        .flat_map(|category| &category.checks)
+        .map(|check| &*check.id)
+        .collect();
+    for id in result["audits"].as_object().unwrap().keys() {
+        assert!(
+            checks.contains(&&**id) || is_audit_besides_checks(id),
+            "{id}"
+        );
+    }
 }

@@ -1,5 +1,7 @@
 //! Audits for programs: round-trip times, server latencies, and diagnostics.
 
+use plumbline_model::check::{Cell, CheckResult, Details};
+use plumbline_model::report::Report;
 use plumbline_model::scoring::Curve;
 use plumbline_trace::{Milestone, Trace, origin_latencies};
 use serde_json::{Value, json};
@@ -13,7 +15,8 @@ const DELAY: Curve = Curve {
     p10: 130.0,
     median: 250.0,
 };
-/// The durations above which tasks are counted (core/audits/diagnostics.js).
+/// The durations above which tasks are counted (core/audits/diagnostics.js); all are above those of
+/// [`Tasks::longer`].
 const LENGTHS_MS: [(&str, f64); 5] = [
     ("numTasksOver10ms", 10.0),
     ("numTasksOver25ms", 25.0),
@@ -22,8 +25,57 @@ const LENGTHS_MS: [(&str, f64); 5] = [
     ("numTasksOver500ms", 500.0),
 ];
 
+/// The tasks of the main thread, with their durations on the device.
+struct Tasks {
+    count: usize,
+    total_ms: f64,
+    /// The start and the duration of each task of more than 5 ms, in milliseconds since the
+    /// navigation.
+    longer: Vec<(f64, f64)>,
+}
+
+impl Tasks {
+    /// Returns the tasks of a report's checks, so that all figures of a result agree. Reports of
+    /// versions without these checks have the tasks of the trace.
+    fn of(trace: &Trace, report: &Report) -> Self {
+        let traced = || trace.tasks.all.iter();
+        let total_ms = check(report, "mainthread-work-breakdown").and_then(|check| check.figure);
+        let longer = check(report, "main-thread-tasks").and_then(starts_and_durations);
+        Self {
+            count: trace.tasks.all.len(),
+            total_ms: total_ms.map_or_else(
+                || traced().map(|task| task.dur_us / 1000.0).sum(),
+                |figure| figure.value,
+            ),
+            longer: longer.unwrap_or_else(|| {
+                let traced = traced()
+                    .map(|task| (trace.since_origin_ms(task.start_us), task.dur_us / 1000.0));
+                traced.collect()
+            }),
+        }
+    }
+}
+
+fn check<'a>(report: &'a Report, id: &str) -> Option<&'a CheckResult> {
+    let checks = report.categories.iter().flat_map(|it| &it.checks);
+    checks.into_iter().find(|check| check.id == id)
+}
+
+/// Returns the rows of a check that lists tasks; `None` if it lists nothing of the kind.
+fn starts_and_durations(check: &CheckResult) -> Option<Vec<(f64, f64)>> {
+    let Some(Details::Findings(findings)) = &check.details else {
+        return None;
+    };
+    let row = |cells: &[Cell]| match cells {
+        [Cell::Ms(start_ms), Cell::Ms(duration_ms)] => Some((*start_ms, *duration_ms)),
+        _ => None,
+    };
+    findings.rows.iter().map(|it| row(&it.cells)).collect()
+}
+
 /// Returns the audits.
-pub(super) fn audits(trace: &Trace) -> Vec<Value> {
+pub(super) fn audits(trace: &Trace, report: &Report) -> Vec<Value> {
+    let tasks = Tasks::of(trace, report);
     let origin_latencies = origin_latencies(&trace.resources.all);
     let rtts = || {
         origin_latencies
@@ -48,20 +100,20 @@ pub(super) fn audits(trace: &Trace) -> Vec<Value> {
         "serverResponseTime",
         responses,
     );
-    let diagnostics = diagnostics(trace, nearest_ms, &rtt, &latency);
-    max_delay(trace)
+    let diagnostics = diagnostics(trace, &tasks, nearest_ms, &rtt, &latency);
+    max_delay(trace, &tasks)
         .into_iter()
         .chain([rtt, latency, diagnostics])
         .collect()
 }
 
 /// Returns the longest delay of a first input after the first paint.
-fn max_delay(trace: &Trace) -> Option<Value> {
-    let painted_us = trace.first_us(Milestone::FirstContentfulPaint)?;
-    let tasks = trace.tasks.all.iter();
+fn max_delay(trace: &Trace, tasks: &Tasks) -> Option<Value> {
+    let painted_ms = trace.since_origin_ms(trace.first_us(Milestone::FirstContentfulPaint)?);
+    let tasks = tasks.longer.iter();
     let longest_ms = tasks
-        .filter(|task| task.start_us + task.dur_us >= painted_us)
-        .map(|task| task.dur_us / 1000.0)
+        .filter(|(start_ms, duration_ms)| start_ms + duration_ms >= painted_ms)
+        .map(|(_, duration_ms)| *duration_ms)
         .fold(MIN_DELAY_MS, f64::max);
     Some(json!({
         "id": "max-potential-fid",
@@ -102,7 +154,7 @@ fn by_origin<'a>(
     audit
 }
 
-fn diagnostics(trace: &Trace, rtt_ms: f64, rtt: &Value, latency: &Value) -> Value {
+fn diagnostics(trace: &Trace, tasks: &Tasks, rtt_ms: f64, rtt: &Value, latency: &Value) -> Value {
     let resources = || trace.resources.all.iter();
     let of_type = |kind: &str| {
         resources()
@@ -111,22 +163,22 @@ fn diagnostics(trace: &Trace, rtt_ms: f64, rtt: &Value, latency: &Value) -> Valu
     };
     let document = trace.navigation.document_request.as_deref();
     let document = document.and_then(|id| trace.resources.by_id(id));
-    let tasks_ms = || trace.tasks.all.iter().map(|task| task.dur_us / 1000.0);
     let mut item = json!({
         "numRequests": trace.resources.all.len(),
         "numScripts": of_type("Script"),
         "numStylesheets": of_type("Stylesheet"),
         "numFonts": of_type("Font"),
-        "numTasks": trace.tasks.all.len(),
+        "numTasks": tasks.count,
         "rtt": rtt_ms,
         "maxRtt": rtt["numericValue"],
         "maxServerLatency": latency["numericValue"],
         "totalByteWeight": resources().map(|resource| resource.transfer_bytes() as f64).sum::<f64>(),
-        "totalTaskTime": tasks_ms().sum::<f64>(),
+        "totalTaskTime": tasks.total_ms,
         "mainDocumentTransferSize": document.map(|resource| resource.transfer_bytes() as f64),
     });
     for (name, min_ms) in LENGTHS_MS {
-        item[name] = json!(tasks_ms().filter(|ms| *ms > min_ms).count());
+        let longer = tasks.longer.iter().filter(|(_, ms)| *ms > min_ms);
+        item[name] = json!(longer.count());
     }
     informative(
         "diagnostics",

@@ -17,6 +17,7 @@ fn video_of(bundle: Option<&Bundle>, media: Option<&ReportMedia>) -> Option<Vec<
         bundle,
         media,
         made_at_ms: 0,
+        logo: None,
         junit: JunitOptions::default(),
     })
     .unwrap()

@@ -135,7 +135,7 @@ pub enum Action {
         key: String,
     },
     Hover {
-        #[serde(alias = "selector")]
+        #[serde(rename(deserialize = "selector"), alias = "selectors")]
         selectors: Selectors,
     },
     Scroll(Scroll),
@@ -166,7 +166,7 @@ pub struct Viewport {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Click {
-    #[serde(alias = "selector")]
+    #[serde(rename(deserialize = "selector"), alias = "selectors")]
     pub selectors: Selectors,
     #[serde(default)]
     pub button: MouseButton,
@@ -205,7 +205,7 @@ impl MouseButton {
 /// A value for a field of a form.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    #[serde(alias = "selector")]
+    #[serde(rename(deserialize = "selector"), alias = "selectors")]
     pub selectors: Selectors,
     pub value: Secret,
 }
@@ -213,7 +213,12 @@ pub struct Entry {
 /// Scrolls an element, or the page if there is none, to a position.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scroll {
-    #[serde(default, alias = "selector", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        rename(deserialize = "selector"),
+        alias = "selectors",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub selectors: Option<Selectors>,
     #[serde(default)]
     pub x: Decimal,
@@ -225,7 +230,11 @@ pub struct Scroll {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Condition {
-    #[serde(alias = "selector", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        rename(deserialize = "selector"),
+        alias = "selectors",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub selectors: Option<Selectors>,
     /// The comparison of the number of elements with `count`.
     #[serde(skip_serializing_if = "Option::is_none")]

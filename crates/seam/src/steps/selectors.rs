@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
 /// Alternatives for finding an element: the first that finds one is used. Each is a path, whose
 /// parts are searched for inside the shadow root of the element before.
@@ -25,8 +26,9 @@ impl<'de> Deserialize<'de> for Selectors {
             One(String),
             Path(Vec<String>),
         }
-        let notation = Notation::deserialize(deserializer).map_err(|_| {
-            serde::de::Error::custom("`selectors` must be a selector or a list of selectors")
+        let value = Value::deserialize(deserializer)?;
+        let notation = serde_json::from_value(value).map_err(|_| {
+            serde::de::Error::custom("expected a selector or a list of selectors in `selector`")
         })?;
         let alternatives = match notation {
             Notation::One(selector) => vec![vec![selector]],

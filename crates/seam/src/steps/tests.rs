@@ -146,7 +146,7 @@ fn a_step_that_cannot_be_performed_is_named_and_its_value_is_not() {
         ),
         (click("timeout", json!(0)), "`timeout`"),
         (click("timeout", json!(60_001)), "`timeout`"),
-        (click("timeout", json!("canary")), "wrong type"),
+        (click("timeout", json!("canary")), "must be a whole number"),
         (
             click("frame", json!([0, 0, 0, 0, 0, 0, 0, 0, 0])),
             "`frame`",
@@ -156,19 +156,22 @@ fn a_step_that_cannot_be_performed_is_named_and_its_value_is_not() {
         (click("selector", json!([[]])), "selector is empty"),
         (
             click("selector", json!({ "canary": 1 })),
-            "must be a selector or a list",
+            "must be a selector or a list of selectors in `selector`",
         ),
         (click("selector", json!(vec!["a"; 17])), "alternatives"),
         (click("selector", json!("a".repeat(1025))), "1024 bytes"),
         (
             click("assertedEvents", json!([{ "type": "load" }])),
-            "wrong type",
+            "must be `navigation`",
         ),
-        (json!({ "type": "click" }), "must be a selector"),
-        (json!({ "type": "fill", "selector": "#a" }), "missing field"),
+        (json!({ "type": "click" }), "`selector` is missing."),
+        (
+            json!({ "type": "fill", "selector": "#a" }),
+            "`value` is missing.",
+        ),
         (
             json!({ "type": "fill", "selector": "#a", "value": ["canary"] }),
-            "wrong type",
+            "must be a text",
         ),
         (
             json!({ "type": "fill", "selector": "#a", "value": "canary".repeat(1000) }),

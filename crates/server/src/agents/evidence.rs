@@ -56,15 +56,12 @@ pub(crate) async fn upload(
     request: Request,
 ) -> Result<Response, Failure> {
     let kind = Evidence::from_name(&kind).ok_or(Failure::NotFound)?;
-    let number = |name, label| -> Result<u64, Failure> {
-        let value = query.get(name, label, |text| text.parse().ok())?;
-        value.ok_or(Failure::InvalidParameter(label))
+    let number = |name| -> Result<u64, Failure> {
+        query.required(name, "must be a whole number", |text| text.parse().ok())
     };
-    let offset = number("offset", "Offset")?;
-    let total = number("bytes", "Bytes")?;
-    let sha256 = query
-        .get("sha256", "Sha256", parse_digest)?
-        .ok_or(Failure::InvalidParameter("Sha256"))?;
+    let offset = number("offset")?;
+    let total = number("bytes")?;
+    let sha256 = query.required("sha256", "must be a digest in hex", parse_digest)?;
     let agents = parts(&service)?;
     let uploads = &agents.uploads;
     if total > max_bytes(uploads, kind) {

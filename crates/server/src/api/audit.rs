@@ -53,7 +53,7 @@ pub(crate) async fn status(
     PathId(id): PathId,
     query: Query,
 ) -> Result<Response, Failure> {
-    let wait_s = query.number("wait", "Wait", 0..=MAX_WAIT_S)?;
+    let wait_s = query.number("wait", 0..=MAX_WAIT_S)?;
     let status = status_of(&service, &caller, &id, wait_s).await?;
     let progress = Progress::of(&service, &caller.account_id, &status).await?;
     let tracking = Tracking::from(&status);

@@ -61,8 +61,8 @@ pub(crate) async fn one(
     query: Query,
 ) -> Result<Response, Failure> {
     query.only(&["format", "wait"])?;
-    let wait_s = query.number("wait", "Wait", 0..=MAX_WAIT_S)?;
-    let format = query.get("format", "Format", |name| Some(file_format(name)))?;
+    let wait_s = query.number("wait", 0..=MAX_WAIT_S)?;
+    let format = query.get("format", "is not a format", |name| Some(file_format(name)))?;
     let format = format.transpose()?;
     let status = status_of(&service, &caller, &id, wait_s).await?;
     let account_id = &caller.account_id;

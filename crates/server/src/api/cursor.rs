@@ -5,6 +5,9 @@
 
 use plumbline_store::{ListCursor, Timestamp};
 
+/// The rule for a parameter with a cursor.
+pub(crate) const RULE: &str = "must be a cursor that an earlier page of the list has named";
+
 const FORMAT: char = 'a';
 const SEPARATOR: char = '-';
 

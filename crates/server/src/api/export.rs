@@ -17,6 +17,7 @@ use url::form_urlencoded;
 use crate::{
     errors::{Failure, InvalidValue},
     evidence_part::read_part,
+    logo::Logo,
     query::Query,
     state::SharedState,
 };
@@ -75,12 +76,20 @@ pub(crate) async fn file(
         Some(pages) if use_media => pages.media_part(&stored, |_| true).await?,
         _ => None,
     };
+    let pages = service.app.pages.as_ref();
+    let logo = pages.and_then(|pages| pages.logo.clone());
     let name = format!("{}.{}", stored.audit_id, format.extension());
     let exporting = spawn_blocking(move || {
-        let bytes = export(bundle.as_deref(), media.as_deref(), &stored, format);
+        let exported = format.export_stored(&StoredAudit {
+            report_json: &stored.report,
+            bundle: bundle.as_deref(),
+            media: media.as_deref(),
+            made_at_ms: stored.created_at.0,
+            logo: logo.as_deref().map(Logo::file),
+        });
         // Held to the end of the work, even if the request was dropped.
         drop(permit);
-        bytes
+        exported.map_err(|error| export_failure(error, format, &stored))
     });
     let bytes = exporting.await.map_err(Failure::internal)??;
     let disposition = HeaderValue::try_from(format!("attachment; filename=\"{name}\""))
@@ -101,21 +110,10 @@ fn read_failure(error: io::Error) -> Failure {
     }
 }
 
-fn export(
-    bundle: Option<&[u8]>,
-    media: Option<&[u8]>,
-    stored: &StoredReport,
-    format: Format,
-) -> Result<Vec<u8>, Failure> {
-    let exported = format.export_stored(&StoredAudit {
-        report_json: &stored.report,
-        bundle,
-        media,
-        made_at_ms: stored.created_at.0,
-    });
-    exported.map_err(|error| match error {
+fn export_failure(error: ExportError, format: Format, stored: &StoredReport) -> Failure {
+    match error {
         ExportError::NoProfile => Failure::NotFound,
         ExportError::NoEvidence(_) | ExportError::NoScreenshots => Failure::NoEvidence,
         other => Failure::internal(format!("{} of {}: {other}", format.name(), stored.audit_id)),
-    })
+    }
 }

@@ -8,6 +8,7 @@ use axum::{
     http::{HeaderMap, header},
 };
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use plumbline_seam::json_error;
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::Value;
 use serde_path_to_error::Segment;
@@ -38,7 +39,8 @@ impl<T: DeserializeOwned> ReadBody for T {
 pub(super) fn members<T: DeserializeOwned>(text: &[u8]) -> Result<T, InvalidBody> {
     let mut deserializer = serde_json::Deserializer::from_slice(text);
     let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
-        let reason = error.inner().to_string();
+        let place = error.path().to_string();
+        let reason = json_error(place.trim_matches('.'), error.inner());
         if !error.inner().is_data() {
             // The text is no JSON, wherever that was noticed.
             return InvalidBody::from(reason);
@@ -49,7 +51,7 @@ pub(super) fn members<T: DeserializeOwned>(text: &[u8]) -> Result<T, InvalidBody
                 (Some(key.clone()), Some(*index))
             }
             (Some(Segment::Map { key }), _) => (Some(key.clone()), None),
-            _ => (named_field(&reason).map(str::to_owned), None),
+            _ => (named_field(&error.inner().to_string()), None),
         };
         InvalidBody {
             field,
@@ -58,16 +60,16 @@ pub(super) fn members<T: DeserializeOwned>(text: &[u8]) -> Result<T, InvalidBody
         }
     })?;
     let end = deserializer.end();
-    end.map_err(|error| InvalidBody::from(error.to_string()))?;
+    end.map_err(|error| InvalidBody::from(json_error("", &error)))?;
     Ok(value)
 }
 
-/// Returns the name of the member that is missing or given twice, from serde's text of the error.
-fn named_field(reason: &str) -> Option<&str> {
-    let rest = reason
+/// Returns the name of the member that is missing or given twice, from the text of serde's error.
+fn named_field(error: &str) -> Option<String> {
+    let rest = error
         .strip_prefix("missing field `")
-        .or_else(|| reason.strip_prefix("duplicate field `"))?;
-    rest.split_once('`').map(|(name, _)| name)
+        .or_else(|| error.strip_prefix("duplicate field `"))?;
+    rest.split_once('`').map(|(name, _)| name.to_owned())
 }
 
 /// Deserializes an optional member, which may be absent but not null, as a whole number.
@@ -82,7 +84,7 @@ pub(super) fn whole_number<'de, D: Deserializer<'de>>(
     });
     whole
         .map(Some)
-        .ok_or_else(|| serde::de::Error::custom("not a whole number"))
+        .ok_or_else(|| serde::de::Error::custom("expected a whole number"))
 }
 
 /// Deserializes an optional member, which may be absent but not null, as a text.
@@ -152,18 +154,50 @@ mod tests {
     #[expect(dead_code, reason = "only errors matter")]
     struct Wanted {
         urls: Vec<String>,
+        #[serde(default, deserialize_with = "whole_number")]
         runs: Option<i64>,
     }
 
     #[test]
     fn errors_name_the_member_unless_the_text_is_no_json() {
-        for (text, field, index) in [
-            ("{}", Some("urls"), None),
-            (r#"{"urls": ["a", 5]}"#, Some("urls"), Some(1)),
-            (r#"{"urls": [], "runs": "x"}"#, Some("runs"), None),
-            (r#"{"urls": [], "urls": []}"#, Some("urls"), None),
-            (r#"{"urls": ["a""#, None, None),
-            (r#"{"urls": []} x"#, None, None),
+        for (text, field, index, reason) in [
+            ("{}", Some("urls"), None, "`urls` is missing."),
+            (
+                r#"{"urls": {}}"#,
+                Some("urls"),
+                None,
+                "`urls` must be a list.",
+            ),
+            (
+                r#"{"urls": ["a", 5]}"#,
+                Some("urls"),
+                Some(1),
+                "`urls[1]` must be a text.",
+            ),
+            (
+                r#"{"urls": [], "runs": "x"}"#,
+                Some("runs"),
+                None,
+                "`runs` must be a whole number.",
+            ),
+            (
+                r#"{"urls": [], "urls": []}"#,
+                Some("urls"),
+                None,
+                "`urls` is given twice.",
+            ),
+            (
+                r#"{"urls": ["a""#,
+                None,
+                None,
+                "The text is not valid JSON: see line 1, column 13.",
+            ),
+            (
+                r#"{"urls": []} x"#,
+                None,
+                None,
+                "The text is not valid JSON: see line 1, column 14.",
+            ),
         ] {
             let error = members::<Wanted>(text.as_bytes()).unwrap_err();
             assert_eq!(
@@ -171,7 +205,7 @@ mod tests {
                 (field, index),
                 "{text}"
             );
-            assert!(!error.reason.is_empty());
+            assert_eq!(error.reason, reason);
         }
     }
 }

@@ -55,11 +55,13 @@ impl FileOptions {
     /// Reads the options from `format` and `redact`.
     pub(crate) fn read(query: &Query) -> Result<Self, Failure> {
         query.only(&["format", "redact"])?;
-        let format = query.get("format", "Format", |name| {
+        let format = query.get("format", "is not a format", |name| {
             Some(FORMATS.into_iter().find(|format| *format == name))
         })?;
         let format = format.map(|format| format.ok_or_else(invalid_format));
-        let is_redacted = query.get("redact", "Redact", |text| text.parse::<bool>().ok())?;
+        let is_redacted = query.get("redact", "must be true or false", |text| {
+            text.parse::<bool>().ok()
+        })?;
         Ok(Self {
             is_har: format.transpose()? == Some("har"),
             is_redacted: is_redacted.unwrap_or(false),

@@ -14,15 +14,11 @@ use super::visit_options::{self, RequestedOptions};
 use crate::{
     app::App,
     errors::{Failure, InvalidBody, InvalidValue},
-    share::{self, MAX_SHARED_DAYS},
+    share,
     start::{Orders, ValidStart},
     target,
 };
 pub(crate) use replays::{ExperimentRequest, MatrixRequest, Tried};
-
-/// The rule for URLs of pages and webhooks, see [`target::is_auditable`].
-pub(crate) const URL_RULE: &str = "The URL must be an absolute http or https URL of a host that may be visited, \
-                        without user name and password.";
 
 /// The largest number of runs of an audit.
 pub(crate) const MAX_RUNS: u32 = 9;
@@ -112,11 +108,8 @@ impl ShareRequest {
         let Some(days) = self.days else {
             return Ok(None);
         };
-        let days = share::valid_days(days).ok_or_else(|| {
-            let reason = format!("The number of days is between 1 and {MAX_SHARED_DAYS}.");
-            Failure::InvalidDays(InvalidValue::new("days", reason))
-        })?;
-        Ok(Some(days))
+        let days = share::valid_days(days);
+        days.map(Some).ok_or_else(share::invalid_days)
     }
 }
 
@@ -306,12 +299,9 @@ impl BatchRequest {
 impl CommonMembers {
     fn validate(self, runs: u32, app: &App) -> Result<AuditOptions, Failure> {
         let (webhook, mut labels) = (self.webhook, self.labels);
-        if let Some(webhook) = &webhook
-            && !target::is_auditable(webhook, app.limits.url_chars, &*app.may_visit)
-        {
-            return Err(Failure::InvalidWebhook(InvalidValue::new(
-                "webhook", URL_RULE,
-            )));
+        if let Some(webhook) = &webhook {
+            check_url(webhook, app)
+                .map_err(|reason| Failure::InvalidWebhook(InvalidValue::new("webhook", reason)))?;
         }
         check_labels(&labels)?;
         remove_repetitions(&mut labels);
@@ -321,6 +311,11 @@ impl CommonMembers {
             labels,
         })
     }
+}
+
+/// Checks the URL of a page or of a webhook.
+pub(super) fn check_url(url: &str, app: &App) -> Result<(), String> {
+    target::check_auditable(url, app.limits.url_chars, &*app.may_visit)
 }
 
 fn valid_runs(runs: Option<i64>) -> Result<u32, Failure> {
@@ -394,8 +389,7 @@ enum Lists {
 
 /// Checks the values of orders in the order in which the contract lists them (2.1).
 fn check_values(values: &Values<'_>, app: &App) -> Result<(), Failure> {
-    let (limits, catalog) = (&app.limits, &app.catalog);
-    let is_auditable = |url: &str| target::is_auditable(url, limits.url_chars, &*app.may_visit);
+    let catalog = &app.catalog;
     let first_invalid = |list: &[String], is_valid: &dyn Fn(&str) -> bool| {
         list.iter().position(|value| !is_valid(value))
     };
@@ -411,9 +405,9 @@ fn check_values(values: &Values<'_>, app: &App) -> Result<(), Failure> {
             reason,
         }
     };
-    if let Some(index) = first_invalid(values.urls, &is_auditable) {
-        let value = invalid(["url", "urls"], index, URL_RULE.to_owned());
-        return Err(Failure::InvalidUrl(value));
+    for (index, url) in values.urls.iter().enumerate() {
+        check_url(url, app)
+            .map_err(|reason| Failure::InvalidUrl(invalid(["url", "urls"], index, reason)))?;
     }
     if let Some(index) = first_invalid(values.devices, &|id| catalog.device(id).is_some()) {
         let reason = "Unknown device. GET /v1/devices lists the ids.".to_owned();

@@ -12,7 +12,7 @@ use crate::{
     api::{
         json_body::{JsonObject, text},
         path_id::PathName,
-        request_body::URL_RULE,
+        request_body::check_url,
         secrets::vault,
         visit_options::{self, Parsed, invalid_option},
     },
@@ -21,7 +21,6 @@ use crate::{
     errors::{Failure, InvalidValue},
     query::NoParameters,
     state::SharedState,
-    target,
     vault::MAX_SESSIONS,
 };
 
@@ -33,7 +32,7 @@ pub(crate) struct SessionRequest {
     url: Option<String>,
     #[serde(deserialize_with = "visit_options::parsed_steps")]
     steps: Option<Parsed<Steps, InvalidOption>>,
-    #[serde(deserialize_with = "visit_options::parsed")]
+    #[serde(deserialize_with = "visit_options::parsed_expectation")]
     expect: Option<Parsed<Expectation>>,
 }
 
@@ -50,11 +49,9 @@ pub(crate) async fn define(
         let value = InvalidValue::new("name", reason);
         return Err(Failure::InvalidSession(value));
     }
-    if let Some(url) = &request.url
-        && !target::is_auditable(url, app.limits.url_chars, &*app.may_visit)
-    {
-        let value = InvalidValue::new("url", URL_RULE);
-        return Err(Failure::InvalidUrl(value));
+    if let Some(url) = &request.url {
+        check_url(url, app)
+            .map_err(|reason| Failure::InvalidUrl(InvalidValue::new("url", reason)))?;
     }
     let expect = request
         .expect

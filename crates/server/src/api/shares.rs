@@ -12,6 +12,7 @@ use crate::{
     auth::Caller,
     envelope,
     errors::Failure,
+    pages::Origin,
     query::NoParameters,
     share::{new_share, store_share},
     state::{ServiceState, SharedState},
@@ -31,6 +32,7 @@ pub(crate) async fn create(
     caller: Caller,
     _: NoParameters,
     PathId(id): PathId,
+    origin: Origin,
     JsonObject(request): JsonObject<ShareRequest>,
 ) -> Result<Response, Failure> {
     let now = (service.app.clock)();
@@ -39,7 +41,7 @@ pub(crate) async fn create(
     let stored = Some(share.clone());
     store_share(pages, &caller.account_id, &id, stored, now).await?;
     caller.context.set_audit(&id);
-    Ok(envelope::data(Link::new(&id, None, &share, now)))
+    Ok(envelope::data(Link::new(&id, None, &share, now, &origin)))
 }
 
 /// `DELETE /v1/audit/share/{id}`: stops sharing a report.
@@ -60,11 +62,15 @@ pub(crate) async fn list(
     State(service): State<SharedState>,
     caller: Caller,
     _: NoParameters,
+    origin: Origin,
 ) -> Result<Response, Failure> {
     let now = (service.app.clock)();
     let store = &parts(&service)?.store;
     let shares = store.shares(&caller.account_id, now, MAX_LISTED).await?;
-    let links: Vec<_> = shares.iter().map(Link::from).collect();
+    let links: Vec<_> = shares
+        .iter()
+        .map(|shared| Link::listed(shared, &origin))
+        .collect();
     Ok(envelope::data(links))
 }
 
@@ -77,25 +83,33 @@ struct Link<'a> {
     url: Option<&'a str>,
     /// The path of the page, which anyone may open.
     path: String,
+    /// The path with the origin by which the service was requested.
+    address: String,
     created_at: String,
     expires_at: Option<String>,
 }
 
 impl<'a> Link<'a> {
-    fn new(audit_id: &'a str, url: Option<&'a str>, share: &Share, shared_at: Timestamp) -> Self {
+    fn new(
+        audit_id: &'a str,
+        url: Option<&'a str>,
+        share: &Share,
+        shared_at: Timestamp,
+        origin: &Origin,
+    ) -> Self {
+        let path = format!("/shared/{}", share.token);
         Self {
             audit_id,
             url,
-            path: format!("/shared/{}", share.token),
+            address: origin.address(&path),
+            path,
             created_at: iso8601_ms(shared_at.0),
             expires_at: share.expires_at.map(|at| iso8601_ms(at.0)),
         }
     }
-}
 
-impl<'a> From<&'a SharedReport> for Link<'a> {
-    fn from(shared: &'a SharedReport) -> Self {
-        let url = Some(shared.url.as_str());
-        Self::new(&shared.audit_id, url, &shared.share, shared.shared_at)
+    fn listed(shared: &'a SharedReport, origin: &Origin) -> Self {
+        let (url, share) = (Some(shared.url.as_str()), &shared.share);
+        Self::new(&shared.audit_id, url, share, shared.shared_at, origin)
     }
 }

@@ -2,7 +2,7 @@
 
 use plumbline_seam::{
     Consent, Expectation, Interactions, InvalidOption, SessionUse, Steps, View, VisitOptions,
-    VisitState, is_name, without_value,
+    VisitState, is_name, json_error,
 };
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::{Value, json};
@@ -23,9 +23,9 @@ pub(crate) struct RequestedOptions {
     allow_error_status: bool,
     #[serde(default)]
     quick: bool,
-    #[serde(default, deserialize_with = "parsed")]
+    #[serde(default, deserialize_with = "parsed_state")]
     state: Option<Parsed<VisitState>>,
-    #[serde(default, deserialize_with = "parsed")]
+    #[serde(default, deserialize_with = "parsed_expectation")]
     expect: Option<Parsed<Expectation>>,
     #[serde(default, deserialize_with = "parsed_steps")]
     steps: Option<Parsed<Steps, InvalidOption>>,
@@ -64,23 +64,22 @@ impl From<VisitOptions> for RequestedOptions {
     }
 }
 
-/// The members of the text that describes how a visit is prepared.
+/// The member of the form with the text that describes how a visit is prepared.
+pub(crate) const PREPARING_FIELD: &str = "preparing";
+/// The members of that text.
 const PREPARING: [&str; 4] = ["state", "expect", "steps", "flow"];
 
 impl RequestedOptions {
     /// Reads how a visit is prepared from JSON that somebody has typed: an object with the members
     /// that bodies have for it, a list of steps, or a recording. An empty text prepares nothing.
     pub(crate) fn preparing(text: &str) -> Result<Self, Failure> {
-        let invalid = |reason: String| Failure::InvalidState(InvalidValue::new("state", reason));
+        let invalid =
+            |reason: String| Failure::InvalidState(InvalidValue::new(PREPARING_FIELD, reason));
         if text.trim().is_empty() {
             return Ok(Self::default());
         }
-        let value: Value = serde_json::from_str(text).map_err(|error| {
-            invalid(format!(
-                "It is not JSON: {}",
-                without_value(&error.to_string())
-            ))
-        })?;
+        let value: Value =
+            serde_json::from_str(text).map_err(|error| invalid(json_error("", &error)))?;
         let is_recording = value.get("title").is_some() && value.get("steps").is_some();
         let value = if is_recording || value.is_array() {
             json!({ "steps": value })
@@ -97,7 +96,7 @@ impl RequestedOptions {
             let names = PREPARING.join(", ");
             return Err(invalid(format!("Its members are {names}.")));
         }
-        serde_json::from_value(value).map_err(|error| invalid(without_value(&error.to_string())))
+        serde_json::from_value(value).map_err(|error| invalid(json_error("", &error)))
     }
 
     /// Returns these options of a visit that is prepared as others say.
@@ -155,22 +154,39 @@ fn without_null(
     parse(value)
 }
 
-/// Deserializes an optional member, which may be absent but not null.
-pub(crate) fn parsed<'de, D, T>(deserializer: D) -> Result<Option<Parsed<T>>, D::Error>
+/// Deserializes the state of a visit, which may be absent but not null.
+fn parsed_state<'de, D>(deserializer: D) -> Result<Option<Parsed<VisitState>>, D::Error>
 where
     D: Deserializer<'de>,
-    T: DeserializeOwned,
 {
     let value = Value::deserialize(deserializer)?;
+    Ok(Some(Parsed(object("state", value))))
+}
+
+/// Deserializes expectations of a page, which may be absent but not null.
+pub(crate) fn parsed_expectation<'de, D>(
+    deserializer: D,
+) -> Result<Option<Parsed<Expectation>>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    let value = Value::deserialize(deserializer)?;
+    Ok(Some(Parsed(object("expect", value))))
+}
+
+/// Reads a member that is an object without null.
+fn object<T: DeserializeOwned>(field: &str, value: Value) -> Result<T, String> {
     // The derived implementations would also accept arrays, and null for optional members.
-    let result = if has_null(&value) {
-        Err(NULL.to_owned())
-    } else if value.is_object() {
-        serde_json::from_value(value).map_err(|error| without_value(&error.to_string()))
-    } else {
-        Err("It must be an object.".to_owned())
-    };
-    Ok(Some(Parsed(result)))
+    if has_null(&value) {
+        return Err(NULL.to_owned());
+    }
+    if !value.is_object() {
+        return Err(format!("`{field}` must be an object."));
+    }
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let path = format!("{field}.{}", error.path());
+        json_error(path.trim_end_matches('.'), error.inner())
+    })
 }
 
 fn has_null(value: &Value) -> bool {
@@ -298,7 +314,7 @@ mod tests {
             json!({ "localStorage": { "a": ["canary"] } }),
             json!({ "script": 4_815_162_342_u64 }),
         ] {
-            let state: Option<Parsed<VisitState>> = parsed(state).unwrap();
+            let state = parsed_state(state).unwrap();
             let failure = validated(with_state(state)).unwrap_err();
             let Failure::InvalidState(value) = failure else {
                 panic!("{failure:?}");
@@ -312,8 +328,41 @@ mod tests {
     }
 
     #[test]
+    fn the_path_of_a_value_that_cannot_be_read_is_named() {
+        for (state, reason) in [
+            (
+                json!({ "cookies": [{ "name": "a" }] }),
+                "`state.cookies[0].value` is missing.",
+            ),
+            (
+                json!({ "basicAuth": { "username": "a" } }),
+                "`state.basicAuth.password` is missing.",
+            ),
+            (json!({ "headers": {} }), "`state.headers` must be a list."),
+            (json!([]), "`state` must be an object."),
+        ] {
+            let state = parsed_state(state).unwrap();
+            let failure = validated(with_state(state)).unwrap_err();
+            let Failure::InvalidState(value) = failure else {
+                panic!("{failure:?}");
+            };
+            assert_eq!(value.reason, reason);
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_not_json_is_no_fault_of_the_state() {
+        let failure = RequestedOptions::preparing("{state: 1}").unwrap_err();
+        let Failure::InvalidState(value) = failure else {
+            panic!("{failure:?}");
+        };
+        let reason = "The text is not valid JSON: see line 1, column 2.";
+        assert_eq!((value.field, &*value.reason), ("preparing", reason));
+    }
+
+    #[test]
     fn an_empty_state_is_none() {
-        let state: Option<Parsed<VisitState>> = parsed(json!({})).unwrap();
+        let state = parsed_state(json!({})).unwrap();
         assert!(validated(with_state(state)).unwrap().is_default());
     }
 }

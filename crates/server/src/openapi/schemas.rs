@@ -11,7 +11,7 @@ use super::{report, visit_options};
 use crate::{
     api::request_body::{MAX_LABEL_CHARS, MAX_LABELS, MAX_RUNS},
     app::Limits,
-    errors::CODES,
+    errors::{CODES, CODES_OF_AGENTS_AND_FORMS},
 };
 
 pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
@@ -180,7 +180,7 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
             ("fcp", milliseconds()), ("lcp", milliseconds()), ("tbt", milliseconds()),
             ("cls", json!({ "type": ["number", "null"], "minimum": 0 })),
             ("si", milliseconds()), ("tti", milliseconds()),
-        ], &[]),
+        ], &[("errorStatus", json!({ "type": "integer", "description": "The status of the measured page if it is that of an error." }))]),
         "WholeReport": object(&[
             ("auditId", json!({ "type": "string" })),
             ("trackingId", json!({ "type": "string" })),
@@ -203,6 +203,7 @@ pub(super) fn all(catalog: &Catalog, limits: &Limits) -> Value {
                 "type": "string", "examples": ["/shared/Zk3mW8yQ5tHr1VxNc7JbLs0pDf9GeA2u"],
                 "description": "The path of the page on this server.",
             })),
+            ("address", with_description(json!({ "type": "string", "format": "uri" }), "The whole address of the page.")),
             ("createdAt", reference("Moment")),
             ("expiresAt", json!({ "anyOf": [reference("Moment"), { "type": "null" }] })),
         ], &[
@@ -449,8 +450,15 @@ fn failure_codes() -> String {
         let codes: Vec<_> = codes.iter().map(|code| format!("`{code}`")).collect();
         format!("{status}: {}.", codes.join(", "))
     };
-    let sentences: Vec<_> = CODES.iter().map(sentence).collect();
-    sentences.join(" ")
+    let sentences = |codes: &[(u16, &[&str])]| -> String {
+        let sentences: Vec<_> = codes.iter().map(sentence).collect();
+        sentences.join(" ")
+    };
+    format!(
+        "{} To agents and to forms of the pages only: {}",
+        sentences(CODES),
+        sentences(CODES_OF_AGENTS_AND_FORMS)
+    )
 }
 
 /// Returns the schema of the URL that a request was redirected to.

@@ -24,7 +24,7 @@ impl<'r> Cookies<'r> {
     pub(super) fn of(service: &SharedState, headers: &'r HeaderMap) -> Self {
         Self {
             headers,
-            is_https: service.app.limits.behind_proxy || service.app.limits.serves_https,
+            is_https: service.app.limits.uses_https(),
         }
     }
 

@@ -8,7 +8,7 @@ use axum::{
 use http_body_util::{BodyExt, Limited};
 use url::form_urlencoded;
 
-use crate::{errors::Failure, state::SharedState};
+use crate::{errors::Failure, query::invalid, state::SharedState};
 
 /// The fields of a form that was sent from a page of this service.
 pub(crate) struct Form(Vec<(String, String)>);
@@ -70,11 +70,13 @@ fn is_same_origin(headers: &HeaderMap) -> bool {
 
 /// Returns a parameter of the query. One with a NUL is refused: no page has such a link, and
 /// PostgreSQL accepts no text with one.
-pub(crate) fn query(parts: &Parts, name: &str) -> Result<Option<String>, Failure> {
+pub(crate) fn query(parts: &Parts, name: &'static str) -> Result<Option<String>, Failure> {
     let query = parts.uri.query().unwrap_or_default();
     let parameter = form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == name);
     match parameter {
-        Some((_, value)) if value.contains('\0') => Err(Failure::InvalidParameter("Query")),
+        Some((_, value)) if value.contains('\0') => {
+            Err(invalid(name, "contains a character that is not allowed"))
+        }
         parameter => Ok(parameter.map(|(_, value)| value.into_owned())),
     }
 }

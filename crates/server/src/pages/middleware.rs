@@ -15,7 +15,7 @@ use http_body_util::BodyExt;
 use super::frame::{CONTENT_SECURITY_POLICY, PageFrame};
 use super::problem::ProblemPage;
 use super::session::Visitor;
-use crate::{errors::Failure, middleware::REQUEST_ID, state::SharedState};
+use crate::{envelope::Reason, errors::Failure, middleware::REQUEST_ID, state::SharedState};
 
 /// The smallest response that is compressed; below it, compression gains nothing.
 const MIN_COMPRESSED_BYTES: usize = 512;
@@ -106,7 +106,8 @@ fn as_page(response: Response, page_frame: &PageFrame) -> Response {
     let (mut parts, body) = response.into_parts();
     let id = parts.headers.get(REQUEST_ID);
     let id = id.and_then(|id| id.to_str().ok());
-    let page = ProblemPage::new(parts.status.as_u16(), id);
+    let reason = parts.extensions.get().map(|Reason(reason)| &**reason);
+    let page = ProblemPage::new(parts.status.as_u16(), reason, id);
     match page_frame.render(&page) {
         Ok(page) => {
             parts.headers.remove(header::CONTENT_LENGTH);

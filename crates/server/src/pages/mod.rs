@@ -21,6 +21,7 @@ mod progress;
 mod report;
 mod session;
 mod shared_page;
+mod sharing;
 mod sign_in;
 mod start;
 #[cfg(test)]
@@ -37,6 +38,7 @@ use plumbline_store::{AttemptBlob, StoredReport};
 
 pub(crate) use assets::Asset;
 pub(crate) use middleware::process_response;
+pub(crate) use sharing::Origin;
 
 use crate::{
     app::Pages,

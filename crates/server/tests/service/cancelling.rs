@@ -162,7 +162,13 @@ async fn the_progress_page_cancels_an_audit() {
     assert_is_page(&page);
     assert!(page.text().contains("The audit was cancelled."));
     assert!(page.text().contains("CANCELLED"));
-    assert!(page.text().contains("<h2>This audit was cancelled</h2>"));
+    assert!(page.text().contains("<h2>Not measured</h2>"));
+    assert!(page.text().contains(" requested</li>"), "{}", page.text());
+    assert!(!page.text().contains("simulated"), "{}", page.text());
+    assert!(
+        page.text()
+            .contains("The credit for this audit was refunded.")
+    );
     assert!(!page.text().contains("could not be measured"));
     let start = rig.browse(&get("/").header("Cookie", &cookie)).await;
     assert!(start.text().contains("cancelled"), "{}", start.text());

@@ -1,5 +1,6 @@
 //! The description of a report covers everything that a report can contain.
 
+use plumbline_bundle::OriginalPlace;
 use plumbline_model::check::{
     Cell, CheckResult, ChecklistItem, ConsoleLine, Details, ElementDetail, Figure, Findings, Node,
     Rect, Row, Savings, SourceLocation, Unit, UrlDetail, Verdict,
@@ -169,8 +170,13 @@ fn all_details() -> [Details; 7] {
         ..Node::default()
     };
     let note = Some("note".to_owned());
+    let original = Some(OriginalPlace {
+        function: Some("f".to_owned()),
+        ..OriginalPlace::default()
+    });
     let source = SourceLocation {
         function: "f".to_owned(),
+        original: original.clone(),
         ..SourceLocation::default()
     };
     let cells = || {
@@ -199,6 +205,7 @@ fn all_details() -> [Details; 7] {
         Details::Console {
             items: vec![ConsoleLine {
                 line: Some(1),
+                original,
                 ..ConsoleLine::default()
             }],
         },

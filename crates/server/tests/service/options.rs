@@ -179,13 +179,7 @@ async fn a_failure_names_the_invalid_value() {
     body.as_object_mut().unwrap().remove("network");
     let reply = rig.send(&start(&rig.key, &body)).await.whole_json();
     assert_eq!(reply["code"], "INVALID_BODY");
-    assert!(
-        reply["reason"]
-            .as_str()
-            .unwrap()
-            .contains("missing field `network`"),
-        "{reply}"
-    );
+    assert_eq!(reply["reason"], "`network` is missing.");
     assert_eq!(reply["field"], "network");
     for (member, value, field, index) in [
         ("url", json!(5), "url", Value::Null),

@@ -113,6 +113,33 @@ async fn the_form_is_prefilled_by_the_query() {
 }
 
 #[tokio::test]
+async fn a_link_that_fills_in_the_form_leads_to_it_after_the_sign_in() {
+    let rig = Rig::with_pages().await;
+    let page = rig
+        .browse(&get("/?url=https://example.com/&device=desktop"))
+        .await;
+    let to = r#"name="to" value="/?url=https://example.com/&#38;device=desktop""#;
+    assert!(page.text().contains(to), "{}", page.text());
+    let plain = rig.browse(&get("/")).await;
+    assert!(!plain.text().contains(r#"name="to""#));
+}
+
+#[tokio::test]
+async fn values_of_a_link_that_are_not_known_are_named() {
+    let rig = Rig::with_pages().await;
+    let cookie = sign_in(&rig, &rig.key).await;
+    let query = "/?device=phone&network=zz&view=zz&record=on&interactions=1&quick=off";
+    let page = rig.browse(&get(query).header("Cookie", &cookie)).await;
+    for part in [
+        "left out: device=phone, network=zz, view=zz.",
+        r#"name="record" value="true" checked"#,
+        r#"name="interactions" value="true" checked"#,
+    ] {
+        assert!(page.text().contains(part), "{part}: {}", page.text());
+    }
+}
+
+#[tokio::test]
 async fn every_field_of_the_form_is_prefilled_by_its_name() {
     let rig = Rig::with_pages().await;
     let cookie = sign_in(&rig, &rig.key).await;
@@ -265,13 +292,28 @@ async fn a_url_has_a_history_and_two_audits_can_be_compared() {
     assert!(compare.text().contains("the same checks fail in both"));
     for path in [
         "/history",
-        "/history?url=x",
         "/history?audit=x",
         "/compare",
         "/compare?before=x&after=y",
     ] {
         let reply = rig.browse(&get(path).header("Cookie", &cookie)).await;
         assert_eq!(reply.status, 404, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn the_history_of_a_url_without_audits_says_so() {
+    let rig = Rig::with_pages().await;
+    let cookie = sign_in(&rig, &rig.key).await;
+    let path = "/history?url=http%3A%2F%2Fnowhere.example%2F";
+    let history = rig.browse(&get(path).header("Cookie", &cookie)).await;
+    assert_eq!(history.status, 404);
+    assert_is_page(&history);
+    for part in [
+        "There are no audits of this URL yet.",
+        r#"<a href="/?url=http%3A%2F%2Fnowhere.example%2F">"#,
+    ] {
+        assert!(history.text().contains(part), "{}", history.text());
     }
 }
 

@@ -30,6 +30,56 @@ async fn operations_beyond_the_contract_refuse_unknown_parameters() {
 }
 
 #[tokio::test]
+async fn a_refused_parameter_is_named_with_its_rule() {
+    let rig = Rig::new().await;
+    for (path, field, reason) in [
+        (
+            "/v1/audits?limit=0",
+            "limit",
+            "a whole number between 1 and 100",
+        ),
+        ("/v1/audits?cursor=zz", "cursor", "an earlier page"),
+        ("/v1/audits?from=zz", "from", "a time in UTC"),
+        (
+            "/v1/audits?state=zz",
+            "state",
+            "not-started, in-progress or completed",
+        ),
+        ("/v1/audits?label=", "label", "at most 40 characters"),
+        ("/v1/audits?device=phone", "device", "GET /v1/devices"),
+        ("/v1/audits?network=zz", "network", "GET /v1/networks"),
+        ("/v1/audit/status/x?wait=999", "wait", "between 0 and 30"),
+    ] {
+        let reply = rig.send(&get(path).key(&rig.key)).await;
+        let body = reply.whole_json();
+        assert_eq!(
+            (reply.status, &body["code"]),
+            (400, &json!("INVALID_PARAMETER"))
+        );
+        assert_eq!(body["field"], field);
+        let text = body["reason"].as_str().unwrap();
+        assert!(text.contains(reason) && text.contains(field), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_refused_key_and_missing_credits_have_reasons() {
+    let rig = Rig::new().await;
+    let reason = async |request: HttpRequest| {
+        let body = rig.send(&request).await.whole_json();
+        body["reason"].as_str().unwrap().to_owned()
+    };
+    assert!(reason(get("/v1/credits")).await.contains("X-SVC-KEY"));
+    let wrong = get("/v1/credits").key("wrong");
+    assert!(reason(wrong).await.contains("mistyped"));
+    let poor = rig.new_key(&rig.new_account(3).await, None).await;
+    let mut body = order();
+    body["runs"] = json!(5);
+    let refused = reason(crate::rig::start(&poor, &body)).await;
+    assert_eq!(refused, "This costs 5 credits, and the account has 3.");
+}
+
+#[tokio::test]
 async fn operations_of_the_contract_ignore_unknown_parameters() {
     let rig = Rig::new().await;
     let request = post("/v1/audit/start?labels=1", order().to_string());

@@ -213,7 +213,7 @@ async fn a_matrix_is_shown_as_a_heat_map() {
         .await;
     assert!(
         list.text()
-            .contains("<span class=\"label small\">recording</span>")
+            .contains("<span class=\"label\">recording</span>")
     );
     let invalid = form(&path, "network=cable").header("Cookie", &owner);
     assert_eq!(recorded.rig.browse(&invalid).await.status, 406);

@@ -10,12 +10,14 @@ use std::{
 use plumbline_bundle::Encoding;
 use plumbline_model::media::{self, FullPageScreenshot, Picture, ReportMedia};
 use plumbline_server::Logo;
-use plumbline_store::{BlobPart, Blobs};
+use plumbline_store::{BlobPart, Blobs, FileBlobs};
+use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::{
     exports::assert_animated,
     rig::{HttpRequest, Rig, failure, get},
-    visitor::{assert_is_page, completed, form, sign_in},
+    visitor::{assert_is_page, completed, form, report, sign_in},
 };
 
 #[tokio::test]
@@ -47,6 +49,17 @@ async fn a_report_is_private_until_it_is_shared() {
     let page = rig.browse(&get(&path).header("Cookie", &owner)).await;
     let link = page.text().split("href=\"/shared/").nth(1).unwrap();
     let link = format!("/shared/{}", link.split('"').next().unwrap());
+    let (_, field) = page
+        .text()
+        .split_once(r#"class="js-link" readonly value="http://"#)
+        .unwrap();
+    let (address, rest) = field.split_once('"').unwrap();
+    assert!(address.ends_with(&link), "{address}");
+    let (attributes, _) = rest.split_once('>').unwrap();
+    assert!(
+        !attributes.contains("hidden"),
+        "shown without a script: {attributes}"
+    );
     let shared = rig.browse(&get(&link)).await;
     assert_eq!(shared.status, 200);
     assert!(shared.text().contains("Performance: 91 of 100"));
@@ -57,10 +70,53 @@ async fn a_report_is_private_until_it_is_shared() {
     assert_eq!(rig.browse(&share("nonsense", &owner)).await.status, 400);
 }
 
+/// Returns a service with a completed audit whose evidence and report media are stored, and the
+/// directory of the evidence.
+async fn with_evidence() -> (Rig, String, TempDir) {
+    let directory = tempfile::tempdir().unwrap();
+    let bundles = FileBlobs::open(directory.path()).unwrap();
+    let app_bundles = bundles.clone();
+    let rig = Rig::with_pages_and(|app| app.bundles = Some(Arc::new(app_bundles))).await;
+    let id = completed(&rig).await;
+    bundles.put(&format!("{id}-1"), b"evidence").unwrap();
+    rig.put_blob("exhibits", &id, SMALL_PAGE);
+    (rig, id, directory)
+}
+
+#[tokio::test]
+async fn only_formats_that_the_audit_has_data_for_are_offered() {
+    let rig = Rig::with_pages().await;
+    let cookie = sign_in(&rig, &rig.key).await;
+    let measured = completed(&rig).await;
+    rig.start().await;
+    let lease = rig.lease().await;
+    let mut failed = report();
+    failed["metrics"] = Value::Null;
+    failed["error"] = json!({ "code": "HTTP_ERROR", "message": "The server answered 404." });
+    rig.finish(&lease, failed, None).await;
+    for (id, has_summary) in [(measured, true), (lease.audit_id, false)] {
+        let path = format!("/reports/{id}");
+        let page = rig.browse(&get(&path).header("Cookie", &cookie)).await;
+        let text = page.text();
+        for format in ["har", "trace", "profile", "video"] {
+            assert!(
+                !text.contains(&format!("{path}/export/{format}")),
+                "{format}"
+            );
+        }
+        for format in ["json", "html"] {
+            assert!(
+                text.contains(&format!("{path}/export/{format}")),
+                "{format}"
+            );
+        }
+        assert_eq!(text.contains("Print summary"), has_summary);
+    }
+}
+
 #[tokio::test]
 async fn a_report_can_be_downloaded_by_its_owner_and_by_those_with_the_link() {
-    let rig = Rig::with_pages().await;
-    let id = completed(&rig).await;
+    let (rig, id, _directory) = with_evidence().await;
     let path = format!("/reports/{id}");
     let owner = sign_in(&rig, &rig.key).await;
     let share = form(&format!("{path}/share"), "share=on").header("Cookie", &owner);
@@ -122,7 +178,13 @@ async fn an_expired_link_is_not_found() {
         share.header("Cookie", &owner)
     };
     for wrong in ["0", "-1", "367", "1.5", "never"] {
-        assert_eq!(rig.browse(&share(wrong)).await.status, 400, "{wrong}");
+        let refused = rig.browse(&share(wrong)).await;
+        assert_eq!(refused.status, 406, "{wrong}");
+        let text = refused.text();
+        assert!(
+            text.contains("The number of days is between 1 and 366."),
+            "{text}"
+        );
     }
     let link = async || {
         let page = rig.browse(&get(&path).header("Cookie", &owner)).await;
@@ -332,4 +394,8 @@ async fn the_operators_logo_is_printed_on_reports() {
     assert_eq!(image.header("content-type"), Some("image/svg+xml"));
     let policy = image.header("content-security-policy").unwrap();
     assert!(policy.contains("default-src 'none'"), "{policy}");
+    let file = get(&format!("{path}/export/html")).header("Cookie", &cookie);
+    let file = rig.browse(&file).await;
+    let image = r#"<p class="letterhead"><img src="data:image/svg+xml;base64,PHN2Zy"#;
+    assert!(file.text().contains(image), "{}", file.text());
 }

@@ -275,13 +275,13 @@ async fn a_recording_is_accepted_by_the_form_and_a_wrong_text_is_explained_and_k
         assert_eq!(job["options"]["steps"][0]["type"], "click", "{job}");
     }
     for (preparing, reason) in [
-        ("{ \"steps\": [", "It is not JSON"),
+        ("{ \"steps\": [", "not valid JSON: see line 1, column 12."),
         ("3", "neither an object nor a list"),
         (
             "{ \"cookies\": [] }",
             "Its members are state, expect, steps, flow.",
         ),
-        ("{ \"steps\": [{ \"type\": \"fly\" }] }", "`steps`"),
+        ("{ \"steps\": [{ \"type\": \"fly\" }] }", "`steps[0]`"),
         ("{ \"state\": { \"cookies\": 3 } }", "`state`"),
         ("{ \"expect\": null }", "`expect`"),
     ] {

@@ -59,7 +59,7 @@ async fn a_wrong_key_is_refused_with_a_page() {
         let reply = rig.browse(&form("/sign-in", &format!("key={key}"))).await;
         assert_eq!(reply.status, 401);
         assert_is_page(&reply);
-        assert!(reply.text().contains("That key is not valid"));
+        assert!(reply.text().contains("The key is not valid"));
         assert_eq!(reply.header("set-cookie"), None);
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::{Headers, LoadFailure, Response};
+use super::{Headers, LoadFailure, NO_REFERRER, Response};
 use crate::timing::{ResourceTiming, us_from_s};
 
 #[derive(Deserialize)]
@@ -61,10 +61,12 @@ struct CallFrame {
 }
 
 impl Initiator {
+    /// Returns the URL that is named, or else that of the innermost script on the stack.
     pub(super) fn initiator_url(self) -> Option<String> {
         let call_frames = self.stack.map(|stack| stack.call_frames);
         let first = call_frames.and_then(|frames| frames.into_iter().find(|f| !f.url.is_empty()));
-        self.url.or(first.map(|frame| frame.url))
+        let named = self.url.filter(|url| url != NO_REFERRER);
+        named.or(first.map(|frame| frame.url))
     }
 }
 

@@ -13,6 +13,10 @@ use crate::timing::ResourceTiming;
 pub(crate) use messages::count;
 pub(crate) use recorder::Exchanges;
 
+/// The initiator that Chromium names for a module that a script imports dynamically: the value of a
+/// referrer that is not set (Fetch, "client"). The script is on the stack.
+pub(crate) const NO_REFERRER: &str = "about:client";
+
 /// Header names and values, with names as they were sent; a repeated name has one entry per value.
 pub type Headers = Vec<(String, String)>;
 
@@ -186,6 +190,17 @@ impl Exchange {
         let is_redirected = self.redirected_to.is_some();
         let name = self.resource_type().filter(|_| !is_redirected);
         name.unwrap_or_default()
+    }
+
+    /// Returns whether the browser only discarded the body of an error response, such as that of a
+    /// missing script. It reports this like a failed connection; traces do not name the error.
+    pub(crate) fn has_unwanted_body(&self, failure: &LoadFailure) -> bool {
+        let is_aborted = failure.blocked_reason.is_none()
+            && failure
+                .error_text
+                .as_deref()
+                .is_none_or(|error| error == "net::ERR_ABORTED");
+        is_aborted && self.status().is_some_and(|status| status >= 400)
     }
 
     /// Returns true for a service worker's script, which Chromium requests with a `Service-Worker`

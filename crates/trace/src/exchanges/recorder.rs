@@ -180,7 +180,9 @@ impl Exchanges {
                 if exchange.end_us.is_none() {
                     exchange.end_us = Some(ended.timestamp_us);
                     exchange.wire_bytes = count(ended.encoded_data_length);
-                    exchange.failure = failed.then(|| ended.into_failure());
+                    exchange.failure = failed
+                        .then(|| ended.into_failure())
+                        .filter(|failure| !exchange.has_unwanted_body(failure));
                 }
             });
         });

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::{Redirect, Resource};
 use crate::event::{TraceEvent, WithData};
-use crate::exchanges::{Exchange, LoadFailure, Response, count};
+use crate::exchanges::{Exchange, LoadFailure, NO_REFERRER, Response, count};
 use crate::timing::ResourceTiming;
 
 #[derive(Debug, Default)]
@@ -72,6 +72,8 @@ struct Received {
     from_service_worker: bool,
     headers: Option<Vec<Header>>,
     timing: Option<ResourceTiming>,
+    /// The size of the response headers.
+    encoded_data_length: Option<f64>,
     connection_id: Option<f64>,
     #[serde(default)]
     connection_reused: bool,
@@ -193,15 +195,20 @@ impl RequestEvents {
             let finish_s = first.finish_time.filter(|seconds| *seconds > 0.0);
             exchange.end_us = Some(finish_s.map_or(*first_us, |seconds| seconds * 1e6));
         }
-        if let Some((_, last)) = self.finishes.last() {
-            exchange.wire_bytes = count(last.encoded_data_length);
-            exchange.resource_bytes = count(last.decoded_body_length).unwrap_or_default();
-            exchange.failure = last.did_fail.then(LoadFailure::default);
-        }
         exchange.response = self
             .response
             .as_mut()
             .map(|(at_us, received)| received.take_response(*at_us));
+        if let Some((_, last)) = self.finishes.last() {
+            // A failed request has no total; then the response headers count, as in the protocol.
+            let total = count(last.encoded_data_length);
+            exchange.wire_bytes = total.filter(|bytes| !last.did_fail || *bytes > 0);
+            exchange.resource_bytes = count(last.decoded_body_length).unwrap_or_default();
+            exchange.failure = last
+                .did_fail
+                .then(LoadFailure::default)
+                .filter(|failure| !exchange.has_unwanted_body(failure));
+        }
     }
 
     fn resource(self, exchanges: &[Arc<Exchange>]) -> Option<Resource> {
@@ -286,7 +293,7 @@ impl Sent {
 
     fn named_initiator(&self) -> Option<&str> {
         let url = self.initiator.as_ref()?.url.as_str();
-        (!url.is_empty()).then_some(url)
+        (!url.is_empty() && url != NO_REFERRER).then_some(url)
     }
 
     /// Returns the named initiator, or else every script on the stack, innermost first.
@@ -321,6 +328,7 @@ impl Received {
             mime_type: std::mem::take(&mut self.mime_type),
             protocol: self.protocol.take().unwrap_or_default(),
             headers: headers.map(|header| (header.name, header.value)).collect(),
+            header_bytes: count(self.encoded_data_length).unwrap_or_default(),
             connection_id: count(self.connection_id),
             from_disk: self.from_cache,
             from_service_worker: self.from_service_worker,

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::{Finding, warning};
 use crate::available_memory;
@@ -14,6 +15,10 @@ const MIN_CORES: usize = 2;
 const MIN_SHARED_MEMORY_BYTES: u64 = 256 << 20;
 /// The share of stolen time above which visits are disturbed by other virtual machines.
 const MAX_STEAL: f64 = 0.02;
+/// The unit of processor time in `/proc/stat`, on all common kernels.
+const TICK: Duration = Duration::from_millis(10);
+/// The most readings of the processor time until it advances.
+const MAX_READINGS: usize = 50;
 /// Directories in which fontconfig looks for fonts by default.
 const FONT_DIRS: [&str; 2] = ["/usr/share/fonts", "/usr/local/share/fonts"];
 
@@ -122,6 +127,18 @@ impl ProcessorTime {
         Self::parse(&fs::read_to_string("/proc/stat").ok()?)
     }
 
+    /// Reads until a tick has passed. The checks before may have taken less than that.
+    async fn next(self, mut read: impl FnMut() -> Option<Self>) -> Option<Self> {
+        for _ in 0..MAX_READINGS {
+            let now = read()?;
+            if now.total > self.total {
+                return Some(now);
+            }
+            tokio::time::sleep(TICK).await;
+        }
+        None
+    }
+
     /// Reads the first line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq and
     /// steal. Later columns are part of user and nice (proc_stat(5)).
     fn parse(stat: &str) -> Option<Self> {
@@ -136,24 +153,23 @@ impl ProcessorTime {
 }
 
 /// Returns the share of time that the host gave to other machines since an earlier reading.
-pub(super) fn steal(before: Option<ProcessorTime>) -> Finding {
-    let times = before.zip(ProcessorTime::read());
-    let share = times.and_then(|(before, now)| {
-        let total = now.total - before.total;
-        (total > 0.0).then(|| (now.stolen - before.stolen) / total)
-    });
-    match share {
-        None => warning("Stolen time: unknown", "mount /proc"),
-        Some(share) => {
-            let text = format!("Stolen time: {:.1} % during these checks", share * 100.0);
-            if share > MAX_STEAL {
-                let advice = "use a machine with dedicated cores: other virtual machines take time \
-                              from this one";
-                return warning(text, advice);
-            }
-            Finding::Ok(text)
-        }
+pub(super) async fn steal(before: Option<ProcessorTime>) -> Finding {
+    let Some(before) = before else {
+        return warning("Stolen time: unknown", "mount /proc");
+    };
+    let Some(now) = before.next(ProcessorTime::read).await else {
+        let advice = "use a kernel that counts processor time in /proc/stat: without, nobody knows \
+                      whether other virtual machines take time from this one";
+        return warning("Stolen time: unknown", advice);
+    };
+    let share = (now.stolen - before.stolen) / (now.total - before.total);
+    let text = format!("Stolen time: {:.1} % during these checks", share * 100.0);
+    if share > MAX_STEAL {
+        let advice = "use a machine with dedicated cores: other virtual machines take time from \
+                      this one";
+        return warning(text, advice);
     }
+    Finding::Ok(text)
 }
 
 #[cfg(test)]
@@ -169,6 +185,18 @@ mod tests {
         };
         assert_eq!(ProcessorTime::parse(stat), Some(time));
         assert_eq!(ProcessorTime::parse("cpu  1 2"), None);
+    }
+
+    #[tokio::test]
+    async fn the_second_reading_is_a_tick_later() {
+        let time = |total: f64| ProcessorTime { total, stolen: 0.0 };
+        let mut readings = [time(100.0), time(101.0)].into_iter();
+        assert_eq!(
+            time(100.0).next(|| readings.next()).await,
+            Some(time(101.0))
+        );
+        let stopped = time(100.0).next(|| Some(time(100.0))).await;
+        assert_eq!(stopped, None, "a clock that does not advance");
     }
 
     #[test]

@@ -11,11 +11,11 @@ use plumbline_agent::{Cpu, ThrottleMethod, self_check};
 use plumbline_browser::{LaunchOptions, Launcher, NetworkIsolation};
 use plumbline_catalog::Catalog;
 use plumbline_store::{PostgresOptions, PostgresStore, SqliteStore, Store};
-use url::Url;
 
 use crate::args::{BrowserArgs, DoctorArgs};
 use crate::clock::now;
 use crate::exit::Exit;
+use crate::page_url;
 use crate::settings::{calibration_file, launch_options, load_catalog};
 use crate::standard_output as out;
 use crate::storage::{Address, StoreLocation};
@@ -31,7 +31,7 @@ pub async fn run(args: DoctorArgs) -> Result<Exit, Exit> {
     }
     let location = StoreLocation::resolve(args.data)?;
     let catalog = load_catalog(args.catalog.as_deref())?;
-    let url = Url::parse(&args.check_url)
+    let url = page_url::parse(&args.check_url)
         .map_err(|error| Exit::usage(format!("--check-url: {error}")))?;
     let launch = launch_options(args.browser);
     let browser_bytes = launch.memory_bytes;
@@ -48,7 +48,7 @@ pub async fn run(args: DoctorArgs) -> Result<Exit, Exit> {
             machine::shared_memory(),
             machine::fonts(),
             load,
-            machine::steal(time_before),
+            machine::steal(time_before).await,
         ],
         outbound::connections(&url).await,
         vec![outbound::crux_key(args.crux_key.as_deref())],

@@ -9,3 +9,11 @@ pub mod llms_txt;
 pub mod webmcp_form_coverage;
 pub mod webmcp_registered_tools;
 pub mod webmcp_schema_validity;
+
+use crate::checks::Outcome;
+
+/// Returns the outcome of a check of WebMCP in a browser that does not have it.
+fn without_web_mcp() -> Outcome {
+    Outcome::not_applicable()
+        .with_summary("The browser has no WebMCP: in Chromium it is behind a flag.")
+}

@@ -1,5 +1,6 @@
 use plumbline_model::check::{Details, ElementDetail};
 
+use super::without_web_mcp;
 use crate::checks::{Outcome, check, count};
 use crate::facts::{Facts, Missing, WebMcp};
 
@@ -31,7 +32,10 @@ check! {
 
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let web_mcp = facts.get::<WebMcp>()?;
-    if !web_mcp.is_supported || web_mcp.forms.is_empty() {
+    if !web_mcp.is_supported {
+        return Ok(without_web_mcp());
+    }
+    if web_mcp.forms.is_empty() {
         return Ok(Outcome::not_applicable());
     }
     let without: Vec<ElementDetail> = web_mcp

@@ -1,5 +1,6 @@
 use plumbline_model::check::{Cell, Details, Findings, Row, SourceLocation, Unit};
 
+use super::without_web_mcp;
 use crate::checks::{Outcome, check, count};
 use crate::facts::{Facts, Missing, WebMcp, WebMcpTool};
 
@@ -33,7 +34,7 @@ const MAX_RECOMMENDED_TOOLS: usize = 40;
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let web_mcp = facts.get::<WebMcp>()?;
     if !web_mcp.is_supported {
-        return Ok(Outcome::not_applicable());
+        return Ok(without_web_mcp());
     }
     let tools = &web_mcp.tools;
     let (declared, registered): (Vec<&WebMcpTool>, Vec<&WebMcpTool>) =
@@ -86,7 +87,7 @@ fn place_of(tool: &WebMcpTool) -> Cell {
             url: location.url.clone(),
             line: location.line,
             column: location.column,
-            function: String::new(),
+            ..SourceLocation::default()
         }),
         _ => Cell::Nothing,
     }
@@ -135,7 +136,10 @@ mod tests {
 
     #[test]
     fn without_web_mcp_it_is_not_applicable() {
-        assert_eq!(judge(&json!({})).verdict, Verdict::NotApplicable);
+        let outcome = judge(&json!({}));
+        assert_eq!(outcome.verdict, Verdict::NotApplicable);
+        let reason = outcome.summary.unwrap();
+        assert!(reason.contains("behind a flag"), "{reason}");
         assert_eq!(verdict_without_evidence(CHECK), Verdict::CouldNotMeasure);
     }
 }

@@ -2,6 +2,7 @@ use std::collections::BTreeSet;
 
 use plumbline_model::check::{Details, ElementDetail, Node};
 
+use super::without_web_mcp;
 use crate::checks::{Outcome, check, count};
 use crate::facts::{Facts, GenericIssue, Issues, Missing, WebMcp};
 
@@ -71,7 +72,7 @@ enum Severity {
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let web_mcp = facts.get::<WebMcp>()?;
     if !web_mcp.is_supported {
-        return Ok(Outcome::not_applicable());
+        return Ok(without_web_mcp());
     }
     let issues = facts.get::<Issues>()?;
     let mut problems = problems(&issues.generic);

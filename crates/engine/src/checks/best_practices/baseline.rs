@@ -87,7 +87,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
                 url: used.url.clone(),
                 line: used.line,
                 column: used.column,
-                function: String::new(),
+                ..SourceLocation::default()
             })
         };
         Row::new([Cell::text(&used.feature), Cell::text(status), source])

@@ -1,7 +1,7 @@
 use plumbline_model::check::{ConsoleLine, Details};
 
 use crate::checks::{Outcome, check, count};
-use crate::facts::{Facts, Issues, Missing};
+use crate::facts::{Facts, Issues, Missing, OriginalPlaces};
 
 check! {
     /// # What
@@ -37,7 +37,9 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
             url: issue.source_code_location.url.clone(),
             line: issue.source_code_location.line_number,
             column: issue.source_code_location.column_number,
+            original: None,
         })
+        .map(|line| OriginalPlaces::add_to_line(facts, line))
         .collect();
     if items.is_empty() {
         return Ok(Outcome::pass());

@@ -2,7 +2,7 @@ use plumbline_bundle::FailedConnections;
 use plumbline_model::check::{ConsoleLine, Details};
 
 use crate::checks::{Outcome, check, count};
-use crate::facts::{Console, Facts, Missing};
+use crate::facts::{Console, Facts, Missing, OriginalPlaces};
 
 check! {
     /// # What
@@ -53,7 +53,9 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
             url: entry.url.clone(),
             line: entry.line,
             column: entry.column,
+            original: None,
         })
+        .map(|line| OriginalPlaces::add_to_line(facts, line))
         .collect();
     if items.is_empty() {
         return Ok(Outcome::pass());
@@ -65,7 +67,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
 
 #[cfg(test)]
 mod tests {
-    use plumbline_model::check::Verdict;
+    use plumbline_model::check::{Details, Verdict};
 
     use super::CHECK;
     use crate::checks::testing::{Visit, verdict_without_evidence};
@@ -73,6 +75,25 @@ mod tests {
     fn verdict(level: &str, text: &str) -> Verdict {
         let console = format!(r#"[{{"source": "network", "level": "{level}", "text": "{text}"}}]"#);
         Visit::new().with("console", &console).verdict(CHECK)
+    }
+
+    #[test]
+    fn errors_name_their_place_in_the_source() {
+        let console = r#"[{"source": "exception", "level": "error", "text": "Uncaught", "line": 0,
+            "url": "https://a.test/app.js", "column": 83}]"#;
+        let originals = r#"[
+            {"url": "https://a.test/app.js", "line": 0, "column": 9,
+             "original": {"source": "src/other.ts", "line": 1, "column": 1}},
+            {"url": "https://a.test/app.js", "line": 0, "column": 83,
+             "original": {"source": "src/cart.ts", "line": 5, "column": 2}}]"#;
+        let original = |visit: Visit| match visit.with("console", console).judge(CHECK).details {
+            Some(Details::Console { items }) => items[0].original.clone(),
+            _ => panic!("the check lists lines of the console"),
+        };
+        assert_eq!(original(Visit::new()), None);
+        let visit = Visit::new().with("original-places", originals);
+        let original = original(visit).unwrap();
+        assert_eq!((&original.source[..], original.line), ("src/cart.ts", 5));
     }
 
     #[test]

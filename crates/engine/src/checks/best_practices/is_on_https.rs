@@ -38,7 +38,10 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     {
         let url = shorten_data_url(request.url.as_str());
         if !insecure.iter().any(|entry| entry.url == url) {
-            insecure.push(UrlDetail::with_note(url, "loaded"));
+            let exchange = &request.exchange;
+            let is_loaded = exchange.response.is_some() && exchange.failure.is_none();
+            let note = if is_loaded { "loaded" } else { "requested" };
+            insecure.push(UrlDetail::with_note(url, note));
         }
     }
     for issue in &issues.mixed_content {
@@ -65,7 +68,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
 
 #[cfg(test)]
 mod tests {
-    use plumbline_model::check::Verdict;
+    use plumbline_model::check::{Details, UrlDetail, Verdict};
 
     use super::CHECK;
     use crate::checks::testing::{Visit, verdict_without_evidence};
@@ -89,6 +92,26 @@ mod tests {
             .judge(CHECK);
         assert_eq!(outcome.verdict, Verdict::Fail);
         assert_eq!(outcome.details.map(|details| details.len()), Some(1));
+    }
+
+    #[test]
+    fn a_failed_request_is_listed_as_requested() {
+        let visit = |method: &str| {
+            Visit::new()
+                .with("issues", "[]")
+                .requests("http://cdn.test/a.js", "Script", "text/javascript")
+                .ended_by(method)
+                .judge(CHECK)
+        };
+        for (method, note) in [
+            ("Network.loadingFinished", "loaded"),
+            ("Network.loadingFailed", "requested"),
+        ] {
+            let outcome = visit(method);
+            assert_eq!(outcome.verdict, Verdict::Fail);
+            let expected = UrlDetail::with_note("http://cdn.test/a.js", note);
+            assert_eq!(outcome.details, Some(Details::urls([expected])));
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use plumbline_model::check::{ConsoleLine, Details};
 
 use crate::checks::Outcome;
-use crate::facts::{Console, Facts, Missing};
+use crate::facts::{Console, Facts, Missing, OriginalPlaces};
 
 /// Returns an outcome that fails when the text of a violation contains the phrase.
 pub(super) fn requested_on_start(facts: &Facts, phrase: &str) -> Result<Outcome, Missing> {
@@ -19,7 +19,9 @@ pub(super) fn requested_on_start(facts: &Facts, phrase: &str) -> Result<Outcome,
             url: entry.url.clone(),
             line: entry.line,
             column: entry.column,
+            original: None,
         };
+        let line = OriginalPlaces::add_to_line(facts, line);
         let is_listed = requests.iter().any(|other| {
             (&other.url, other.line, other.column) == (&line.url, line.line, line.column)
         });

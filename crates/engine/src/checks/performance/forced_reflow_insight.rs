@@ -6,7 +6,7 @@ use plumbline_trace::{CodeLocation, ForcedReflow, Trace};
 
 use super::format_duration;
 use crate::checks::{Outcome, check};
-use crate::facts::{DeviceWork, Facts, Missing};
+use crate::facts::{DeviceWork, Facts, Missing, OriginalPlaces};
 use crate::metrics::processor::Processor;
 
 check! {
@@ -79,8 +79,10 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     }
     let total_us: f64 = reflows.iter().map(|reflow| on_device_us(reflow)).sum();
     let total_ms = total_us / 1000.0;
-    let tables = top.into_iter().map(|top| table("Top function call", [top]));
-    let details = Details::parts(tables.chain([table("Source", locations)]));
+    let tables = top
+        .into_iter()
+        .map(|top| table(facts, "Top function call", [top]));
+    let details = Details::parts(tables.chain([table(facts, "Source", locations)]));
     Ok(Outcome::fail(format!(
         "Scripts forced {} of style and layout work.",
         format_duration(total_ms)
@@ -131,15 +133,23 @@ fn locations<'t>(
     locations
 }
 
-fn table<'t>(label: &str, locations: impl IntoIterator<Item = ReflowLocation<'t>>) -> Details {
+fn table<'t>(
+    facts: &Facts,
+    label: &str,
+    locations: impl IntoIterator<Item = ReflowLocation<'t>>,
+) -> Details {
     let cell = |location: &ReflowLocation| match location.place {
         None => Cell::text("Unattributed"),
-        Some(place) => Cell::Source(SourceLocation {
-            url: place.url.clone(),
-            line: u32::try_from(place.line).unwrap_or(0),
-            column: u32::try_from(place.column).unwrap_or(0),
-            function: place.function.clone(),
-        }),
+        Some(place) => {
+            let location = SourceLocation {
+                url: place.url.clone(),
+                line: u32::try_from(place.line).unwrap_or(0),
+                column: u32::try_from(place.column).unwrap_or(0),
+                function: place.function.clone(),
+                original: None,
+            };
+            Cell::Source(OriginalPlaces::add_to(facts, location))
+        }
     };
     Findings::new([
         ("source", label, Unit::Source),

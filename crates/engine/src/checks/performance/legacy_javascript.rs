@@ -2,7 +2,9 @@ use plumbline_model::check::{Cell, Findings, Row, SourceLocation, Unit};
 use plumbline_trace::{Resource, Trace};
 
 use crate::checks::{Outcome, check, count};
-use crate::facts::{Facts, Legacy, Missing, Script, Scripts, compression, loaded, time_saved};
+use crate::facts::{
+    Facts, Legacy, Missing, OriginalPlaces, Script, Scripts, compression, loaded, time_saved,
+};
 
 check! {
     /// # What
@@ -73,14 +75,14 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     .rows(
         legacy_scripts
             .iter()
-            .map(|(script, legacy, _, bytes)| row(script, legacy, *bytes)),
+            .map(|(script, legacy, _, bytes)| row(facts, script, legacy, *bytes)),
     );
     Ok(outcome
         .with(table.into())
         .with_savings(time_saved(facts, &wasted).with_bytes(wasted_bytes)))
 }
 
-fn row(script: &Script, legacy: &Legacy, bytes: f64) -> Row {
+fn row(facts: &Facts, script: &Script, legacy: &Legacy, bytes: f64) -> Row {
     let parts = legacy.signals.iter().map(|signal| {
         let place = SourceLocation {
             url: script.url.clone(),
@@ -88,6 +90,7 @@ fn row(script: &Script, legacy: &Legacy, bytes: f64) -> Row {
             column: signal.column,
             ..SourceLocation::default()
         };
+        let place = OriginalPlaces::add_to(facts, place);
         Row::new([Cell::Source(place), Cell::text(&signal.name), Cell::Nothing])
     });
     Row::new([Cell::url(&script.url), Cell::Nothing, Cell::Bytes(bytes)]).with(parts)

@@ -33,7 +33,7 @@ mod shift_rows;
 pub mod third_parties;
 pub mod total_byte_weight;
 #[cfg(test)]
-mod traced;
+pub(crate) mod traced;
 pub mod unminified_css;
 pub mod unminified_javascript;
 pub mod unsized_images;

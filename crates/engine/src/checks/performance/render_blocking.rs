@@ -64,25 +64,80 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     // The largest paint often comes only when the style sheets apply, or is that of another element
     // without them.
     let saved_ms = saved_ms(facts, &deferrable.collect::<Vec<_>>()).unwrap_or(0.0);
-    let mut summary = count(
+    let summary = count(
         blocking.len(),
         "request blocks the first paint",
         "requests block the first paint",
     );
-    let has_script = blocking.iter().any(|it| it.traced_type() == "Script");
-    if has_script && (drawn.first_paint || drawn.largest_paint) {
-        let subject = if drawn.first_paint {
-            "This page"
-        } else {
-            "The largest content"
-        };
-        summary +=
-            &format!(". {subject} is drawn by script: ship less of it, or render it on the server");
-    }
+    let advice = Advice::on(&blocking, *drawn);
     let details: Details = table(blocking.into_iter().map(row)).into();
-    Ok(Outcome::fail(format!("{summary}."))
+    Ok(Outcome::fail(summary + advice.reason())
+        .with_fix(advice.fix())
         .with(details)
         .with_savings(Savings::first_paint(saved_ms)))
+}
+
+/// The findings that the advice on blocking requests depends on.
+#[derive(Debug, Clone, Copy)]
+struct Advice {
+    has_sheet: bool,
+    has_script: bool,
+    drawn: DrawnByScript,
+}
+
+impl Advice {
+    fn on(blocking: &[&Resource], drawn: DrawnByScript) -> Self {
+        let is_script = |resource: &&Resource| resource.traced_type() == "Script";
+        let has_script = blocking.iter().any(is_script);
+        Self {
+            has_sheet: !blocking.iter().all(is_script),
+            has_script,
+            drawn: DrawnByScript {
+                // Style sheets can be loaded later whatever draws the largest content.
+                largest_paint: drawn.largest_paint && has_script,
+                ..drawn
+            },
+        }
+    }
+
+    /// Returns the end of the summary.
+    fn reason(self) -> &'static str {
+        match self.drawn {
+            DrawnByScript {
+                first_paint: true, ..
+            } => ". This page is drawn by script.",
+            DrawnByScript {
+                largest_paint: true,
+                ..
+            } => ". The largest content is drawn by script.",
+            _ => ".",
+        }
+    }
+
+    fn fix(self) -> String {
+        let (first, largest) = (self.drawn.first_paint, self.drawn.largest_paint);
+        let parts = [
+            (
+                first,
+                "Ship less of the scripts that draw this page, or render it on the server.",
+            ),
+            (
+                self.has_sheet,
+                "Inline critical CSS, and load other style sheets asynchronously or with a `media` \
+                 attribute.",
+            ),
+            (
+                self.has_script && !first,
+                "Load scripts with `defer` or `async`.",
+            ),
+            (
+                largest && !first,
+                "Ship less of the scripts that draw the largest content, or render it on the server.",
+            ),
+        ];
+        let parts = parts.iter().filter(|(applies, _)| *applies);
+        parts.map(|(_, text)| *text).collect::<Vec<_>>().join(" ")
+    }
 }
 
 /// Returns whether a resource can have delayed the first paint. One in the body blocks only the
@@ -186,8 +241,12 @@ mod tests {
         };
         let drawn = outcome(json!({"text": "", "isCut": false, "elements": 0}));
         assert_eq!(drawn.savings.unwrap().fcp_ms, Some(0.0));
+        assert!(!drawn.fix.unwrap().contains("defer"));
         let summary = drawn.summary.unwrap();
-        assert!(summary.contains("drawn by script"), "{summary}");
+        assert!(
+            summary.ends_with("This page is drawn by script."),
+            "{summary}"
+        );
         for served in [
             json!({"text": "Hello", "isCut": false, "elements": 0}),
             json!({"text": "", "isCut": false, "elements": 1}),
@@ -197,7 +256,36 @@ mod tests {
             let outcome = outcome(served.clone());
             assert!(outcome.savings.unwrap().fcp_ms > Some(100.0), "{served}");
             assert!(!outcome.summary.unwrap().contains("script"));
+            assert_eq!(
+                outcome.fix.as_deref(),
+                Some("Load scripts with `defer` or `async`.")
+            );
         }
+    }
+
+    #[test]
+    fn a_page_of_scripts_that_do_not_block_is_drawn_by_script_as_well() {
+        let document = json!({"start": "", "content": {"text": "", "isCut": false, "elements": 0}});
+        let outcome = sheet(blocking())
+            .visit()
+            .with("main-document", &document.to_string())
+            .judge(CHECK);
+        assert_eq!(
+            outcome.summary.as_deref(),
+            Some("1 request blocks the first paint. This page is drawn by script.")
+        );
+        let fix = outcome.fix.unwrap();
+        assert!(fix.starts_with("Ship less of the scripts that draw this page"));
+        assert!(fix.contains("Inline critical CSS") && !fix.contains("defer"));
+    }
+
+    #[test]
+    fn a_style_sheet_alone_has_no_advice_on_scripts() {
+        let fix = sheet(blocking()).judge(CHECK).fix.unwrap();
+        assert!(
+            fix.contains("Inline critical CSS") && !fix.contains("script"),
+            "{fix}"
+        );
     }
 
     #[test]

@@ -7,10 +7,10 @@ use crate::checks::{Check, Outcome};
 
 /// A trace whose document starts at 1 ms of the trace's clock and ends at 100 ms; the first paint
 /// is at one second.
-pub(super) struct Traced(Vec<Value>);
+pub(crate) struct Traced(Vec<Value>);
 
 impl Traced {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with_document(json!({}), json!({}))
     }
 
@@ -97,7 +97,7 @@ impl Traced {
         self
     }
 
-    pub(super) fn event(mut self, name: &str, args: Value) -> Self {
+    pub(crate) fn event(mut self, name: &str, args: Value) -> Self {
         self.0.push(
             json!({"name": name, "cat": "devtools.timeline", "ph": "I", "ts": 600_000, "pid": 2, "tid": 3,
                    "args": args}),
@@ -105,7 +105,7 @@ impl Traced {
         self
     }
 
-    pub(super) fn visit(self) -> Visit {
+    pub(crate) fn visit(self) -> Visit {
         Visit::new().trace(&Value::Array(self.0))
     }
 

@@ -82,8 +82,8 @@ fn members() -> [(&'static str, Value); 5] {
     ]
 }
 
-/// Returns the members of an experiment.
-fn optional_members() -> [(&'static str, Value); 2] {
+/// Returns the members that only some comparisons have.
+fn optional_members() -> [(&'static str, Value); 3] {
     let description =
         "The changes of an experiment, which make the second page, each in a few words.";
     let left_out =
@@ -91,6 +91,13 @@ fn optional_members() -> [(&'static str, Value); 2] {
     [
         ("changes", described(list(text()), description)),
         ("leftOut", described(list(text()), left_out)),
+        (
+            "redirectedTo",
+            described(
+                pair(nullable(text())),
+                "The URLs of the measured documents; null for a page that does not redirect to another one.",
+            ),
+        ),
     ]
 }
 

@@ -125,7 +125,7 @@ fn details() -> Value {
             ("line", nullable(integer())),
             ("column", nullable(integer())),
         ],
-        &[],
+        &[("original", reference("ReportOriginalPlace"))],
     );
     let value = object("", &[("name", text()), ("value", text())], &[]);
     let condition = object(
@@ -173,7 +173,10 @@ fn cell() -> Value {
     let source = object(
         "A position in a file; line and column are counted from 0.",
         &[("url", text()), ("line", integer()), ("column", integer())],
-        &[("function", text())],
+        &[
+            ("function", text()),
+            ("original", reference("ReportOriginalPlace")),
+        ],
     );
     let cell = |name: &str, value: Value| object("", &[(name, value)], &[]);
     json!({

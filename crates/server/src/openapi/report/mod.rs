@@ -5,6 +5,7 @@
 
 mod comparison;
 mod details;
+mod document;
 mod flow;
 mod profile;
 mod replays;
@@ -38,6 +39,7 @@ pub(super) fn schemas() -> Map<String, Value> {
         ("ReportFunctionTime", profile::function_time()),
         ("ReportProfiledReflow", profile::reflow()),
         ("ReportCodePlace", profile::place()),
+        ("ReportOriginalPlace", profile::original_place()),
         ("ReportComparison", comparison::in_report()),
         ("ComparisonResult", comparison::result()),
         ("Experiment", replays::experiment()),
@@ -56,13 +58,7 @@ fn report() -> Value {
         &[
             ("format", described(integer(), "The version of the format.")),
             ("requestedUrl", text()),
-            (
-                "finalUrl",
-                described(
-                    nullable(text()),
-                    "The URL of the measured document after redirects.",
-                ),
-            ),
+            ("finalUrl", document::final_url()),
             ("conditions", reference("ReportConditions")),
             (
                 "scores",
@@ -80,14 +76,7 @@ fn report() -> Value {
             ),
             ("metrics", nullable_reference("ReportMetrics")),
             ("error", nullable_reference("AuditError")),
-            (
-                "document",
-                nullable(object(
-                    "The response with the main document.",
-                    &[("status", integer()), ("mime_type", text())],
-                    &[],
-                )),
-            ),
+            ("document", document::document()),
             (
                 "browser",
                 nullable(object(
@@ -114,6 +103,7 @@ fn report() -> Value {
                     &[],
                 )),
             ),
+            ("documentUrls", document::document_urls()),
             ("cache", cache()),
             ("intervals", intervals()),
             ("runs", reference("ReportRuns")),
@@ -203,7 +193,13 @@ fn conditions() -> Value {
                     &[
                         ("id", text()),
                         ("name", text()),
-                        ("mode", one_of(&["agent", "simulated"])),
+                        (
+                            "mode",
+                            described(
+                                one_of(&["agent", "simulated", "requested"]),
+                                "`requested` if there was no visit: all conditions are those that were requested.",
+                            ),
+                        ),
                         ("addedRttMs", number()),
                     ],
                     &[(

@@ -126,25 +126,26 @@ pub(super) fn place() -> Value {
             ("line", integer()),
             ("column", integer()),
         ],
+        &[("original", reference("ReportOriginalPlace"))],
+    )
+}
+
+pub(super) fn original_place() -> Value {
+    object(
+        "The place in the source that the script was built from, if it has a source map.",
+        &[
+            (
+                "source",
+                described(text(), "The name of the source in the source map."),
+            ),
+            ("line", integer()),
+            ("column", integer()),
+        ],
         &[(
-            "original",
-            object(
-                "The place in the source that the script was built from, if it has a source map.",
-                &[
-                    (
-                        "source",
-                        described(text(), "The name of the source in the source map."),
-                    ),
-                    ("line", integer()),
-                    ("column", integer()),
-                ],
-                &[(
-                    "function",
-                    described(
-                        text(),
-                        "The name of the function in the source, if the source map has it.",
-                    ),
-                )],
+            "function",
+            described(
+                text(),
+                "The name of the function in the source, if the source map has it.",
             ),
         )],
     )

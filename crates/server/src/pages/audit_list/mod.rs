@@ -5,8 +5,9 @@ use std::collections::HashMap;
 
 use plumbline_bundle::FailureCode;
 use plumbline_catalog::Catalog;
-use plumbline_model::report::{Scores, redirected_to};
+use plumbline_model::report::{Conditions, Scores, View};
 use plumbline_model::summary::ReportSummary;
+use plumbline_report::html::environment::view_text;
 use plumbline_report::html::figures::{Grade, date, short_name};
 use plumbline_store::{
     AuditEntry, AuditError, AuditFilter, AuditState, ListCursor, Order, RecentAudit,
@@ -77,9 +78,29 @@ pub(super) struct AuditRow {
     pub(super) state: String,
     /// The URL of the measured document, if the request was redirected to another page.
     pub(super) redirected_to: Option<String>,
+    /// The status of a measured page that is an error page.
+    pub(super) error_status: Option<u16>,
     pub(super) labels: Vec<String>,
     /// The kind of an audit that is not an ordinary one.
     pub(super) kind: Option<&'static str>,
+}
+
+impl AuditRow {
+    /// Returns the URL in parts, between which it may be broken into lines.
+    pub(super) fn url_parts(&self) -> impl Iterator<Item = &str> {
+        self.url.split_inclusive(['/', '?', '&'])
+    }
+
+    /// Returns name, class and text of the scores after the first, for screens that are too narrow
+    /// for a column of each.
+    pub(super) fn other_scores(&self) -> Vec<(&'static str, &'static str, &str)> {
+        let names = ["A11y", "BP", "SEO", "PWA"].into_iter();
+        let scores = self.scores.iter().flatten().skip(1);
+        names
+            .zip(scores)
+            .map(|(name, (class, score))| (name, *class, score.as_str()))
+            .collect()
+    }
 }
 
 /// Returns what to call an audit that is not an ordinary one.
@@ -108,7 +129,9 @@ fn audit_row(past: &PastAudit) -> AuditRow {
         audit_id: past.audit_id.clone(),
         url: past.url.clone(),
         when: date(past.at_ms),
-        conditions: summary.map_or_else(String::new, measured_conditions),
+        conditions: summary.map_or_else(String::new, |summary| {
+            joined(&condition_names(&summary.conditions))
+        }),
         scores: measured.map(|summary| score_cells(&summary.scores)),
         state: match (&past.audit_id, measured) {
             (None, _) => "not finished".to_owned(),
@@ -116,8 +139,9 @@ fn audit_row(past: &PastAudit) -> AuditRow {
             (Some(_), Some(_)) => String::new(),
         },
         redirected_to: summary
-            .and_then(|summary| redirected_to(&past.url, summary.final_url.as_deref()?))
+            .and_then(|summary| summary.redirected_to(&past.url))
             .map(str::to_owned),
+        error_status: measured.and_then(ReportSummary::error_status),
         labels: past.labels.clone(),
         kind: kind(
             summary.is_some_and(|summary| summary.comparison.is_some()),
@@ -126,15 +150,26 @@ fn audit_row(past: &PastAudit) -> AuditRow {
     }
 }
 
-/// Names the conditions under which an audit was measured.
-fn measured_conditions(summary: &ReportSummary) -> String {
-    let conditions = &summary.conditions;
-    let names = [
-        short_name(&conditions.device.name),
-        short_name(&conditions.network.name),
-        &conditions.location.label(),
+/// Names the conditions that audits must share to be comparable in lists and charts.
+pub(super) fn condition_names(conditions: &Conditions) -> Vec<String> {
+    let mut names = vec![
+        conditions.device.name.clone(),
+        conditions.network.name.clone(),
+        conditions.location.label(),
     ];
-    names.join(" · ")
+    names.extend(later_view(&conditions.view));
+    names
+}
+
+/// Describes a view that is not the first one.
+fn later_view(view: &View) -> Option<String> {
+    (!view.is_first()).then(|| view_text(view))
+}
+
+/// Joins the short names of conditions.
+pub(super) fn joined(names: &[String]) -> String {
+    let names = names.iter().map(|name| short_name(name));
+    names.collect::<Vec<_>>().join(" · ")
 }
 
 /// Returns class and text of the five scores, in the order of the rings.
@@ -218,15 +253,16 @@ pub(super) fn listed_row(
         }),
         audit_id: is_completed.then(|| audit.audit_id.clone()),
         url: order.url.clone(),
-        when: date(audit.finished_at.unwrap_or(audit.accepted_at).0),
-        conditions: summary.map_or_else(
+        // The list has the order of this time.
+        when: date(audit.accepted_at.0),
+        conditions: joined(&summary.map_or_else(
             || {
-                requested_conditions(order, catalog)
-                    .map(|name| short_name(&name).to_owned())
-                    .join(" · ")
+                let mut names = requested_conditions(order, catalog).to_vec();
+                names.extend(later_view(&order.options.view));
+                names
             },
-            measured_conditions,
-        ),
+            |summary| condition_names(&summary.conditions),
+        )),
         scores: scores.as_ref().map(score_cells),
         state: match (audit.state, &audit.error) {
             (AuditState::NotStarted, _) => "waiting".to_owned(),
@@ -234,6 +270,7 @@ pub(super) fn listed_row(
             (AuditState::Completed, error) => unmeasured_text(error.as_ref()),
         },
         redirected_to: audit.final_url.clone(),
+        error_status: summary.and_then(ReportSummary::error_status),
         labels: audit.labels.clone(),
         kind: kind(
             order.options.need_comparison(),
@@ -241,21 +278,86 @@ pub(super) fn listed_row(
         ),
     }
 }
+
 /// Describes the end of an audit without measurements.
 fn unmeasured_text(error: Option<&AuditError>) -> String {
-    match error {
-        Some(error) if error.code == FailureCode::Cancelled.as_str() => "cancelled".to_owned(),
-        Some(error) => format!("not measured ({})", error.code),
+    let code = error.map(|error| &*error.code);
+    let code = FailureCode::ALL
+        .into_iter()
+        .find(|known| Some(known.as_str()) == code);
+    match code {
+        Some(FailureCode::Cancelled) => "cancelled".to_owned(),
+        Some(code) => format!("not measured: {}", cause(code)),
         None => "not measured".to_owned(),
+    }
+}
+
+/// Names the cause of a failure in a few words.
+fn cause(code: FailureCode) -> &'static str {
+    match code {
+        FailureCode::DnsFailure => "host not found",
+        FailureCode::ConnectionFailed => "no connection",
+        FailureCode::TlsFailure => "TLS error",
+        FailureCode::BlockedTarget => "address not allowed",
+        FailureCode::NotHtml => "no HTML page",
+        FailureCode::HttpError => "HTTP error",
+        FailureCode::PreconditionFailed => "not the expected page",
+        FailureCode::NoPaint => "nothing painted",
+        FailureCode::PageCrashed => "page crashed",
+        FailureCode::PageHung => "page hung",
+        FailureCode::TooManyRedirects => "too many redirects",
+        FailureCode::TooLarge => "page too large",
+        FailureCode::Timeout => "timeout",
+        FailureCode::Cancelled => "cancelled",
+        FailureCode::Internal => "internal error",
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use plumbline_bundle::MainDocument;
     use plumbline_catalog::BUILT_IN;
     use plumbline_store::VisitOptions;
 
     use super::*;
+    use crate::pages::testing::report;
+
+    #[test]
+    fn the_row_of_an_error_page_has_its_status() {
+        let row_of = |status: u16| {
+            let mut report = report("https://example.com/");
+            report.document = Some(MainDocument {
+                status,
+                ..MainDocument::default()
+            });
+            audit_row(&PastAudit {
+                tracking_id: String::new(),
+                audit_id: None,
+                url: report.requested_url.clone(),
+                at_ms: 0,
+                summary: Some((&report).into()),
+                error: None,
+                labels: Vec::new(),
+            })
+        };
+        assert_eq!(row_of(500).error_status, Some(500));
+        assert_eq!(row_of(200).error_status, None);
+    }
+
+    #[test]
+    fn a_failure_is_described_in_words() {
+        for (code, text) in [
+            ("DNS_FAILURE", "not measured: host not found"),
+            ("CANCELLED", "cancelled"),
+            ("OF_A_LATER_VERSION", "not measured"),
+        ] {
+            let error = AuditError {
+                code: code.to_owned(),
+                message: String::new(),
+            };
+            assert_eq!(unmeasured_text(Some(&error)), text);
+        }
+    }
 
     #[test]
     fn the_location_of_an_order_is_only_requested() {

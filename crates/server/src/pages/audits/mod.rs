@@ -17,8 +17,12 @@ use super::form::query;
 use super::frame::Page;
 use super::session::Visitor;
 use crate::{
-    api::{audits::parse_state, cursor},
+    api::{
+        audits::{STATE_RULE, parse_state},
+        cursor,
+    },
     errors::Failure,
+    query::invalid,
     state::SharedState,
 };
 
@@ -63,7 +67,8 @@ impl FilterForm {
         let value = |name| {
             let value = query(parts, name)?.unwrap_or_default();
             if value.chars().count() > MAX_FILTER_CHARS {
-                return Err(Failure::InvalidParameter("Query"));
+                let rule = format!("must have at most {MAX_FILTER_CHARS} characters");
+                return Err(invalid(name, &rule));
             }
             Ok(value.trim().to_owned())
         };
@@ -84,7 +89,7 @@ impl FilterForm {
         let used = |value: &str| Some(value.to_owned()).filter(|value| !value.is_empty());
         let state = match self.status.as_str() {
             "" => None,
-            name => Some(parse_state(name).ok_or(Failure::InvalidParameter("Status"))?),
+            name => Some(parse_state(name).ok_or_else(|| invalid("status", STATE_RULE))?),
         };
         Ok(AuditFilter {
             device: used(&self.device),
@@ -137,7 +142,10 @@ pub(crate) async fn page(
     let form = FilterForm::read(&parts)?;
     let after = match query(&parts, "cursor")? {
         None => None,
-        Some(text) => Some(cursor::parse(&text).ok_or(Failure::InvalidParameter("Cursor"))?),
+        Some(text) => {
+            let cursor = cursor::parse(&text);
+            Some(cursor.ok_or_else(|| invalid("cursor", cursor::RULE))?)
+        }
     };
     let filter = form.filter()?;
     let (past, next) = listed(&service, &visitor.account_id, filter, after, PAGE_SIZE).await?;

@@ -6,18 +6,42 @@ use plumbline_model::media::ReportMedia;
 use plumbline_model::report::{Metric, Report};
 use plumbline_model::scoring::{MetricKind, PERFORMANCE_WEIGHTS};
 use plumbline_report::html::figures::{Grade, bytes};
-use plumbline_report::html::summary::{METRICS, metric, value_text};
+use plumbline_report::html::summary::{
+    METRICS, interval_text, metric, score_interval_text, value_text,
+};
 
 /// A figure of both audits.
 pub(super) struct Row {
     pub(super) name: &'static str,
-    /// The class and text of the figure before and after.
-    pub(super) values: [(&'static str, String); 2],
+    /// The figure before and after.
+    pub(super) values: [Figure; 2],
     /// `better`, `worse` or empty.
     pub(super) class: &'static str,
     pub(super) change: String,
     /// Whether the change is not larger than the uncertainty of the figures.
     pub(super) is_noise: bool,
+}
+
+/// A figure of one audit.
+pub(super) struct Figure {
+    number: Option<f64>,
+    /// The class of its grade; empty if it has none.
+    pub(super) class: &'static str,
+    pub(super) text: String,
+    /// The interval of the figure, if it has one.
+    pub(super) interval: Option<String>,
+}
+
+impl Figure {
+    /// Returns a figure without a grade and an interval.
+    fn plain(number: Option<f64>, text: impl Fn(f64) -> String) -> Self {
+        Self {
+            number,
+            class: "",
+            text: number.map_or("–".to_owned(), text),
+            interval: None,
+        }
+    }
 }
 
 /// The change of a metric below which two visits of the same page do not differ.
@@ -28,73 +52,102 @@ const MAX_NOISE: f64 = 0.1;
 
 /// Returns the scores, metrics and sizes of two audits.
 pub(super) fn rows(reports: &[Report; 2], media: [Option<&ReportMedia>; 2]) -> Vec<Row> {
-    // Scores are whole numbers, so that they differ by a point for no reason.
-    let doubt = doubt(reports, PERFORMANCE).unwrap_or_default().max(1.0);
-    let mut rows = Vec::new();
-    for (name, of) in [
-        (
-            "Performance",
-            (|r: &Report| r.scores.performance) as fn(&Report) -> Option<u8>,
-        ),
+    let mut rows = score_rows(reports);
+    let metrics = METRICS.into_iter();
+    rows.extend(metrics.map(|(kind, name, _)| metric_row(reports, kind, name)));
+    let is_certain = |_| false;
+    let weights = media.map(|media| {
+        let requests = media.map(|media| media.requests.iter());
+        let weight = requests.map(|requests| requests.map(|r| r.transfer_bytes).sum::<u64>());
+        Figure::plain(weight.map(|weight| weight as f64), |it| bytes(it as u64))
+    });
+    rows.push(row("Transferred", weights, false, is_certain, |change| {
+        format!("{}{}", sign(change), bytes(change.abs() as u64))
+    }));
+    let counts = media.map(|media| {
+        let count = media.map(|media| media.requests.len() as f64);
+        Figure::plain(count, |count| count.to_string())
+    });
+    rows.push(row("Requests", counts, false, is_certain, whole));
+    rows
+}
+
+fn score_rows(reports: &[Report; 2]) -> Vec<Row> {
+    type ScoreOf = fn(&Report) -> Option<u8>;
+    let scores: [(&'static str, ScoreOf); 5] = [
+        ("Performance", |r| r.scores.performance),
         ("Accessibility", |r| r.scores.accessibility),
         ("Best practices", |r| r.scores.best_practices),
         ("SEO", |r| r.scores.seo),
         ("PWA", |r| r.scores.pwa),
-    ] {
-        let scores = [of(&reports[0]), of(&reports[1])];
-        let numbers = scores.map(|score| score.map(f64::from));
-        let texts = scores.map(|score| {
-            let text = score.map_or("–".to_owned(), |score| score.to_string());
-            (Grade::of_score(score).class(), text)
-        });
+    ];
+    let score_rows = scores.into_iter().map(|(name, of)| {
         // The scores of the other categories depend on verdicts, which are certain.
-        let is_noise = |change: f64| name == "Performance" && change.abs() <= doubt;
-        rows.push(row(name, numbers, texts, true, is_noise, whole));
-    }
-    let mode = reports[0].conditions.device.mode;
-    for (kind, name, _) in METRICS {
-        let measured = |report: &Report| metric(report.metrics.as_ref()?, kind);
-        let values = [measured(&reports[0]), measured(&reports[1])];
-        let texts = values.map(|value| {
-            let text = value.map_or("–".to_owned(), |value| value_text(kind, value.value));
-            (Grade::of_metric(value).class(), text)
+        let has_interval = name == "Performance";
+        let figures = reports.each_ref().map(|report| {
+            let (score, interval) = (of(report), report.intervals.get(PERFORMANCE));
+            let interval = interval.filter(|_| has_interval).zip(score);
+            Figure {
+                class: Grade::of_score(score).class(),
+                interval: interval.map(|(interval, score)| score_interval_text(score, interval)),
+                ..Figure::plain(score.map(f64::from), |score| score.to_string())
+            }
         });
-        let numbers = values.map(|value| value.map(|value| value.value));
-        let is_noise = |change: f64| match self::doubt(reports, kind.as_str()) {
-            Some(doubt) => change.abs() <= doubt,
-            None => is_metric_noise(kind, mode, values, doubt),
-        };
-        rows.push(row(name, numbers, texts, false, is_noise, |change| {
-            let size = value_text(kind, change.abs());
-            format!("{}{size}", sign(change))
-        }));
-    }
-    let weights = media.map(|media| {
-        media.map(|media| media.requests.iter().map(|r| r.transfer_bytes).sum::<u64>())
+        let is_noise = |change: f64| has_interval && change.abs() <= score_doubt(reports);
+        row(name, figures, true, is_noise, whole)
     });
-    let texts = weights.map(|weight| ("", weight.map_or("–".to_owned(), bytes)));
-    let numbers = weights.map(|weight| weight.map(|weight| weight as f64));
-    let is_certain = |_| false;
-    rows.push(row(
-        "Transferred",
-        numbers,
-        texts,
-        false,
-        is_certain,
-        |change| format!("{}{}", sign(change), bytes(change.abs() as u64)),
-    ));
-    let counts = media.map(|media| media.map(|media| media.requests.len()));
-    let texts = counts.map(|count| ("", count.map_or("–".to_owned(), |count| count.to_string())));
-    let numbers = counts.map(|count| count.map(|count| count as f64));
-    rows.push(row("Requests", numbers, texts, false, is_certain, whole));
-    rows
+    score_rows.collect()
 }
 
-/// Returns the uncertainty of the difference of a figure by the intervals of both reports; `None`
-/// if one has none.
-fn doubt(reports: &[Report; 2], name: &str) -> Option<f64> {
+fn metric_row(reports: &[Report; 2], kind: MetricKind, name: &'static str) -> Row {
+    let values = reports
+        .each_ref()
+        .map(|report| metric(report.metrics.as_ref()?, kind));
+    let figure = |index: usize| {
+        let (value, intervals) = (values[index], &reports[index].intervals);
+        Figure {
+            class: Grade::of_metric(value).class(),
+            interval: value.and_then(|_| interval_text(intervals, kind)),
+            ..Figure::plain(value.map(|it| it.value), |it| value_text(kind, it))
+        }
+    };
+    let numbers = values.map(|value| value.map(|value| value.value));
+    let is_noise = |change: f64| match doubt(reports, kind.as_str(), numbers) {
+        Some(doubt) => change.abs() <= doubt,
+        None => {
+            let mode = reports[0].conditions.device.mode;
+            is_metric_noise(kind, mode, values, score_doubt(reports))
+        }
+    };
+    row(name, [figure(0), figure(1)], false, is_noise, |change| {
+        format!("{}{}", sign(change), value_text(kind, change.abs()))
+    })
+}
+
+/// Returns the uncertainty of the difference of two performance scores. Scores are whole numbers,
+/// so that they differ by a point for no reason.
+fn score_doubt(reports: &[Report; 2]) -> f64 {
+    let scores = reports
+        .each_ref()
+        .map(|report| report.scores.performance.map(f64::from));
+    let doubt = doubt(reports, PERFORMANCE, scores);
+    doubt.unwrap_or_default().max(1.0)
+}
+
+/// Returns the uncertainty of the difference of a figure; `None` if one of the reports has no
+/// interval of it. Of each interval, the side counts that faces the other value: above the lower
+/// value, and below the higher one.
+fn doubt(reports: &[Report; 2], name: &str, values: [Option<f64>; 2]) -> Option<f64> {
     let [before, after] = reports.each_ref().map(|report| report.intervals.get(name));
-    Some(before?.half_width().hypot(after?.half_width()))
+    let sides = [(values[0]?, before?), (values[1]?, after?)];
+    let [lower, higher] = if sides[0].0 <= sides[1].0 {
+        sides
+    } else {
+        [sides[1], sides[0]]
+    };
+    let above = (lower.1.high - lower.0).max(0.0);
+    let below = (higher.0 - higher.1.low).max(0.0);
+    Some(above.hypot(below))
 }
 
 /// Whether the change of a metric without intervals is small, and does not change the score by more
@@ -121,14 +174,13 @@ fn sign(change: f64) -> char {
 
 fn row(
     name: &'static str,
-    numbers: [Option<f64>; 2],
-    values: [(&'static str, String); 2],
+    values: [Figure; 2],
     more_is_better: bool,
     is_noise: impl Fn(f64) -> bool,
     text: impl Fn(f64) -> String,
 ) -> Row {
-    let mut same = values[0].1 == values[1].1;
-    let mut change = match numbers {
+    let mut same = values[0].text == values[1].text;
+    let mut change = match [values[0].number, values[1].number] {
         [Some(before), Some(after)] if !same => Some(after - before),
         _ => None,
     };
@@ -162,11 +214,9 @@ mod tests {
     #[test]
     fn a_change_that_cannot_be_shown_is_none() {
         let row = |numbers: [f64; 2]| {
-            let values = numbers.map(|number| ("", format!("{number:.3}")));
-            let numbers = numbers.map(Some);
+            let values = numbers.map(|number| Figure::plain(Some(number), |it| format!("{it:.3}")));
             row(
                 "Shift",
-                numbers,
                 values,
                 false,
                 |_| false,
@@ -227,6 +277,61 @@ mod tests {
             assert_eq!(row.is_noise, is_noise, "{scores:?} {doubts:?}");
             assert_eq!(row.class, if is_noise { "" } else { "better" });
         }
+    }
+
+    /// Returns a report with a performance score and a Total Blocking Time, and their intervals.
+    fn report_with(score: u8, score_range: [f64; 2], tbt_ms: f64, tbt_range: [f64; 2]) -> Report {
+        let mut report = report("x");
+        report.scores.performance = Some(score);
+        report.metrics.as_mut().unwrap().tbt = Some(Metric {
+            value: tbt_ms,
+            score: 0.5,
+        });
+        for (name, [low, high]) in [(PERFORMANCE, score_range), ("tbt", tbt_range)] {
+            let interval = interval(low, high);
+            report.intervals.insert(name.to_owned(), interval);
+        }
+        report
+    }
+
+    #[test]
+    fn of_an_interval_the_side_counts_that_faces_the_other_value() {
+        let slow = || report_with(74, [68.0, 80.0], 1050.0, [685.0, 1430.0]);
+        let fast = || report_with(92, [68.0, 96.0], 22.0, [0.0, 1430.0]);
+        for reports in [[slow(), fast()], [fast(), slow()]] {
+            let rows = rows(&reports, [None, None]);
+            for name in ["Performance", "Total Blocking Time"] {
+                let row = row_of(&rows, name);
+                assert_eq!((row.is_noise, row.class), (true, ""), "{name}");
+            }
+        }
+        // The interval of the better score is as wide as before, but on its other side.
+        let better = report_with(92, [88.0, 100.0], 22.0, [0.0, 25.0]);
+        let rows = rows(&[slow(), better], [None, None]);
+        for name in ["Performance", "Total Blocking Time"] {
+            let row = row_of(&rows, name);
+            assert_eq!((row.is_noise, row.class), (false, "better"), "{name}");
+        }
+    }
+
+    #[test]
+    fn figures_have_their_intervals_beside_them() {
+        let before = report_with(74, [68.0, 80.0], 1050.0, [685.0, 1430.0]);
+        let after = report_with(92, [68.0, 96.0], 22.0, [22.0, 22.0]);
+        let rows = rows(&[before, after], [None, None]);
+        let intervals = |name: &str| {
+            let row = row_of(&rows, name);
+            row.values.each_ref().map(|value| value.interval.as_deref())
+        };
+        assert_eq!(
+            intervals("Performance"),
+            [Some("±\u{a0}6"), Some("68 to 96")]
+        );
+        assert_eq!(
+            intervals("Total Blocking Time"),
+            [Some("685\u{a0}ms to 1.43\u{a0}s"), None]
+        );
+        assert_eq!(intervals("Accessibility"), [None, None]);
     }
 
     #[test]

@@ -16,28 +16,30 @@ use plumbline_model::media::ReportMedia;
 use plumbline_model::report::Report;
 use plumbline_report::html::charts::Axis;
 use plumbline_report::html::environment::compared_conditions;
-use plumbline_report::html::figures::{date, short_name};
+use plumbline_report::html::figures::date;
 use plumbline_report::html::film::{FilmTimes, FilmView, film};
 use plumbline_report::html::{CodeText, HtmlError, PictureSource};
 use plumbline_store::StoredReport;
 
 use self::figures::{Row, rows};
 use self::pairs::{PairsView, pairs};
+use super::audit_list::{condition_names, joined};
 use super::form::query;
 use super::frame::{Page, PageFrame};
 use super::parts as page_parts;
-use super::report::SHARE_EXPIRY;
 use super::session::Visitor;
-use super::shared_page::{Sharing, Subject};
+use super::shared_page::Subject;
+use super::sharing::{Origin, Sharing};
 use crate::{errors::Failure, state::SharedState};
 
 /// `GET /compare?before=&after=`: the comparison of two audits, by audit ids.
 pub(crate) async fn page(
     State(service): State<SharedState>,
     visitor: Visitor,
+    origin: Origin,
     parts: Parts,
 ) -> Result<Response, Failure> {
-    let id = |name: &str| query(&parts, name)?.ok_or(Failure::NotFound);
+    let id = |name: &'static str| query(&parts, name)?.ok_or(Failure::NotFound);
     let (before, after) = (id("before")?, id("after")?);
     let account_id = &visitor.account_id;
     let sides = [
@@ -45,7 +47,7 @@ pub(crate) async fn page(
         side(&service, account_id, &after).await?,
     ];
     let subject = Subject::Comparison { before, after };
-    let sharing = Sharing::of(&service, account_id, &subject).await?;
+    let sharing = subject.sharing(&service, account_id, &origin).await?;
     let page_frame = visitor.page_frame();
     let render = move || page_frame.render(&ComparePage::new(&sides, Reader::Owner(sharing))?);
     Ok(service.render_pool.page(render).await?.into_response())
@@ -97,6 +99,8 @@ struct ComparedAudit {
 #[template(path = "compare/compare.html")]
 struct ComparePage {
     sides: [SideView; 2],
+    /// Sentences to read before the figures are compared.
+    notices: Vec<String>,
     /// The name of each condition that differs, with both values.
     differences: Vec<(&'static str, [String; 2])>,
     rows: Vec<Row>,
@@ -116,6 +120,7 @@ struct SideView {
     url: String,
     when: String,
     conditions: String,
+    is_measured: bool,
     film: Option<FilmView>,
 }
 
@@ -158,20 +163,12 @@ impl ComparePage {
                 Reader::Owner(_) => (report_path.clone(), Some(report_path)),
                 Reader::Guest(path) => (format!("{path}/{}", name.to_lowercase()), None),
             };
-            let conditions = &report.conditions;
             SideView {
                 name,
-                url: report
-                    .final_url
-                    .clone()
-                    .unwrap_or_else(|| report.requested_url.clone()),
+                url: visited_url(report).to_owned(),
                 when: date(compared.stored.created_at.0),
-                conditions: [
-                    short_name(&conditions.device.name),
-                    short_name(&conditions.network.name),
-                    &conditions.location.label(),
-                ]
-                .join(" · "),
+                is_measured: report.error.is_none(),
+                conditions: joined(&condition_names(&report.conditions)),
                 film: media.zip(film_times).and_then(|(media, times)| {
                     film(media, &PictureSource::Linked(path.clone()), times)
                 }),
@@ -180,7 +177,9 @@ impl ComparePage {
         };
         let sides = [side(0, before, "Before"), side(1, after, "After")];
         let (fixed, broken) = changes(&reports[0], &reports[1]);
+        let is_same_audit = before.stored.audit_id == after.stored.audit_id;
         Ok(Self {
+            notices: notices(&reports, is_same_audit),
             differences: differences(&reports),
             sides,
             requests: media[0]
@@ -199,6 +198,11 @@ impl ComparePage {
 }
 
 impl ComparePage {
+    /// Whether both audits have figures and checks.
+    fn are_measured(&self) -> bool {
+        self.sides.iter().all(|side| side.is_measured)
+    }
+
     /// Whether a change is not larger than the uncertainty of the figures.
     fn has_noise(&self) -> bool {
         self.rows.iter().any(|row| row.is_noise)
@@ -214,6 +218,40 @@ impl Page for ComparePage {
         "Two audits side by side: scores, metrics, filmstrips, requests and checks that changed."
             .to_owned()
     }
+}
+
+/// Returns the URL of the measured document, or the requested one if there is none.
+fn visited_url(report: &Report) -> &str {
+    report.final_url.as_deref().unwrap_or(&report.requested_url)
+}
+
+/// Returns sentences about audits that say little about each other: one that was not measured, the
+/// same audit twice, or audits of different pages.
+fn notices(reports: &[Report; 2], is_same_audit: bool) -> Vec<String> {
+    let mut notices = Vec::new();
+    if is_same_audit {
+        notices.push("Both sides are the same audit, so nothing differs.".to_owned());
+    }
+    for (report, side) in reports.iter().zip(["before", "after"]) {
+        if let Some(error) = &report.error {
+            let (message, code) = (&error.message, error.code.as_str());
+            let text = format!("The audit {side} was not measured: {message} (Code {code}.)");
+            notices.push(text);
+        }
+    }
+    let [before, after] = reports;
+    let is_same_page = if reports.iter().all(|report| report.error.is_none()) {
+        visited_url(before) == visited_url(after)
+    } else {
+        before.requested_url == after.requested_url
+    };
+    if !is_same_page {
+        notices.push(
+            "These are audits of different URLs, so the differences are those between two pages."
+                .to_owned(),
+        );
+    }
+    notices
 }
 
 /// Returns the conditions that differ. One that an older report did not record does not count.
@@ -265,6 +303,7 @@ fn changes(before: &Report, after: &Report) -> (Vec<Change>, Vec<Change>) {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_bundle::{Failure, FailureCode};
     use plumbline_model::media::{FORMAT, RequestEntry};
     use plumbline_store::{Order, Timestamp};
 
@@ -287,13 +326,23 @@ mod tests {
             ..ReportMedia::default()
         };
         let side = || ComparedAudit {
+            media: Some(media.pack().unwrap()),
+            ..audit("aud_1", &report(EVIL))
+        };
+        assert_text_only(&compared([side(), side()]));
+        let failed = || audit("aud_1", &unmeasured(EVIL));
+        assert_text_only(&compared([failed(), failed()]));
+    }
+
+    fn audit(audit_id: &str, report: &Report) -> ComparedAudit {
+        ComparedAudit {
             stored: StoredReport {
                 account_id: "acc_1".to_owned(),
-                audit_id: "aud_1".to_owned(),
+                audit_id: audit_id.to_owned(),
                 tracking_id: "trk_1".to_owned(),
                 attempt: 1,
                 order: Order {
-                    url: EVIL.to_owned(),
+                    url: report.requested_url.clone(),
                     device: "mobile".to_owned(),
                     network: "cable".to_owned(),
                     location: "eu".to_owned(),
@@ -301,11 +350,51 @@ mod tests {
                 },
                 created_at: Timestamp(0),
                 error: None,
-                report: serde_json::to_string(&report(EVIL)).unwrap(),
+                report: serde_json::to_string(report).unwrap(),
             },
-            media: Some(media.pack().unwrap()),
-        };
+            media: None,
+        }
+    }
+
+    fn unmeasured(text: &str) -> Report {
+        let failure = Failure::new(FailureCode::HttpError, text);
+        Report::failed(text, report(text).conditions, failure)
+    }
+
+    fn compared(sides: [ComparedAudit; 2]) -> ComparePage {
         let reader = Reader::Guest("/shared-pages/token".to_owned());
-        assert_text_only(&ComparePage::new(&[side(), side()], reader).unwrap());
+        ComparePage::new(&sides, reader).unwrap()
+    }
+
+    #[test]
+    fn audits_that_say_little_about_each_other_have_a_notice() {
+        let (first, second) = (audit("aud_1", &report("x")), audit("aud_2", &report("x")));
+        assert!(compared([first, second]).notices.is_empty());
+
+        let [once, twice] = ["aud_1"; 2].map(|id| audit(id, &report("x")));
+        let same = compared([once, twice]).notices;
+        assert_eq!(same, ["Both sides are the same audit, so nothing differs."]);
+
+        let other = audit("aud_2", &report("y"));
+        let different = compared([audit("aud_1", &report("x")), other]).notices;
+        assert!(different[0].starts_with("These are audits of different URLs"));
+        assert_eq!(different.len(), 1);
+    }
+
+    #[test]
+    fn an_audit_that_was_not_measured_is_named_with_the_reason() {
+        let failed = unmeasured("The server answered 404.");
+        let measured = Report {
+            requested_url: failed.requested_url.clone(),
+            ..report("x")
+        };
+        let page = compared([audit("aud_1", &failed), audit("aud_2", &measured)]);
+        assert_eq!(
+            page.notices,
+            ["The audit before was not measured: The server answered 404. (Code HTTP_ERROR.)"]
+        );
+        let html = page.render().unwrap();
+        assert!(html.contains("An audit that was not measured has no checks."));
+        assert!(!html.contains("the same checks fail in both audits"));
     }
 }

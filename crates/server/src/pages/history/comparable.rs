@@ -53,6 +53,7 @@ mod tests {
             scores: Some(Vec::new()),
             state: String::new(),
             redirected_to: None,
+            error_status: None,
             labels: Vec::new(),
             kind: None,
         };

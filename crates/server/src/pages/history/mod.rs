@@ -2,6 +2,8 @@
 
 mod comparable;
 mod field;
+mod figures;
+mod no_audits;
 mod trend;
 
 use std::sync::Arc;
@@ -13,24 +15,17 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use plumbline_catalog::FormFactor;
-use plumbline_model::interval::{Interval, PERFORMANCE};
-use plumbline_model::scoring::MetricKind;
-use plumbline_model::summary::ReportSummary;
-use plumbline_report::html::figures::{Grade, date, day, short_name};
-use plumbline_report::html::summary::{
-    METRICS, limit_text, metric, score_interval_text, value_text,
-};
 
 use self::comparable::{ComparisonOption, comparable};
 use self::field::{DeviceFieldHistory, FieldSeries, field_series};
-use self::trend::{Point, Scale};
-use super::audit_list::{AuditRow, PastAudit, audit_rows};
+use self::figures::{Run, Trend, trends};
+use super::audit_list::{AuditRow, PastAudit, audit_rows, condition_names, joined};
 use super::form::query;
 use super::frame::{Page, PageFrame};
 use super::parts as page_parts;
-use super::report::SHARE_EXPIRY;
 use super::session::Visitor;
-use super::shared_page::{Sharing, Subject};
+use super::shared_page::Subject;
+use super::sharing::{Origin, Sharing};
 use crate::{errors::Failure, state::SharedState};
 
 /// The number of audits in a history: enough for a trend, few enough to load at once.
@@ -40,6 +35,7 @@ const MAX_AUDITS: u32 = 60;
 pub(crate) async fn page(
     State(service): State<SharedState>,
     visitor: Visitor,
+    origin: Origin,
     parts: Parts,
 ) -> Result<Response, Failure> {
     let url = match (query(&parts, "url")?, query(&parts, "audit")?) {
@@ -51,16 +47,14 @@ pub(crate) async fn page(
         (None, None) => return Err(Failure::NotFound),
     };
     let subject = Subject::History { url: url.clone() };
-    let sharing = Sharing::of(&service, &visitor.account_id, &subject).await?;
+    let account_id = &visitor.account_id;
+    let sharing = subject.sharing(&service, account_id, &origin).await?;
     let page_frame = visitor.page_frame();
-    render(
-        &service,
-        &visitor.account_id,
-        url,
-        page_frame,
-        Some(sharing),
-    )
-    .await
+    let page = render(&service, account_id, url.clone(), page_frame, Some(sharing)).await?;
+    match page {
+        Some(page) => Ok(page),
+        None => no_audits::page(&visitor, &url),
+    }
 }
 
 /// Renders the history of a URL for anyone with a shared link.
@@ -69,26 +63,29 @@ pub(super) async fn shared(
     account_id: &str,
     url: String,
 ) -> Result<Response, Failure> {
-    render(service, account_id, url, PageFrame::Shared, None).await
+    let page = render(service, account_id, url, PageFrame::Shared, None).await?;
+    page.ok_or(Failure::NotFound)
 }
 
-/// Renders the history of a URL. Only its owner, who can share it, gets links to other pages.
+/// Renders the history of a URL; `None` if there are no audits. Only its owner, who can share it,
+/// gets links to other pages.
 async fn render(
     service: &SharedState,
     account_id: &str,
     url: String,
     page_frame: PageFrame,
     sharing: Option<Sharing>,
-) -> Result<Response, Failure> {
+) -> Result<Option<Response>, Failure> {
     let store = &page_parts(service)?.store;
     let audits = store.recent(account_id, Some(&url), MAX_AUDITS).await?;
     if audits.is_empty() {
-        return Err(Failure::NotFound);
+        return Ok(None);
     }
     let past: Vec<_> = audits.into_iter().map(PastAudit::from).collect();
     let field = field_past(service, &url, &past).await?;
     let render = move || page_frame.render(&HistoryPage::new(&url, &past, &field, sharing));
-    Ok(service.render_pool.page(render).await?.into_response())
+    let page = service.render_pool.page(render).await?;
+    Ok(Some(page.into_response()))
 }
 
 /// Returns the field data for every kind of device on which the URL was audited, queried
@@ -145,40 +142,13 @@ struct HistoryPage<'a> {
     sharing: Option<Sharing>,
 }
 
-/// The trends of all audits with the same conditions.
+/// The figures of all audits with the same conditions.
 struct Series {
     conditions: String,
+    /// Whether there is one audit only, so that there are no charts.
+    is_single: bool,
     trends: Vec<Trend>,
 }
-
-struct Run<'a> {
-    at_ms: i64,
-    summary: &'a ReportSummary,
-}
-
-struct Trend {
-    name: &'static str,
-    newest: String,
-    /// The interval of the newest value.
-    interval: Option<String>,
-    /// Whether the chart shows the intervals of the values.
-    has_band: bool,
-    class: &'static str,
-    median: String,
-    svg: String,
-}
-
-/// A figure of one audit.
-struct Value {
-    at_ms: i64,
-    value: f64,
-    grade: Grade,
-    /// The interval of the figure, if it has one.
-    interval: Option<Interval>,
-}
-
-/// The fewest points that make a trend.
-const MIN_POINTS: usize = 2;
 
 /// Returns the final URL of the newest measured audit.
 fn newest_final_url(past: &[PastAudit]) -> Option<String> {
@@ -208,18 +178,13 @@ impl<'a> HistoryPage<'a> {
         field: &[DeviceFieldHistory],
         sharing: Option<Sharing>,
     ) -> Self {
-        let mut by_conditions: Vec<([String; 3], Vec<Run<'_>>)> = Vec::new();
+        let mut by_conditions: Vec<(Vec<String>, Vec<Run<'_>>)> = Vec::new();
         for audit in past.iter().rev() {
             let summary = audit.summary.as_ref();
             let Some(summary) = summary.filter(|summary| summary.metrics.is_some()) else {
                 continue;
             };
-            let conditions = &summary.conditions;
-            let names = [
-                conditions.device.name.clone(),
-                conditions.network.name.clone(),
-                conditions.location.label(),
-            ];
+            let names = condition_names(&summary.conditions);
             let run = Run {
                 at_ms: audit.at_ms,
                 summary,
@@ -229,13 +194,11 @@ impl<'a> HistoryPage<'a> {
                 None => by_conditions.push((names, vec![run])),
             }
         }
-        let series = by_conditions
-            .into_iter()
-            .filter(|(_, runs)| runs.len() >= MIN_POINTS)
-            .map(|(names, runs)| Series {
-                conditions: names.each_ref().map(|name| short_name(name)).join(" · "),
-                trends: trends(&runs),
-            });
+        let series = by_conditions.into_iter().map(|(names, runs)| Series {
+            conditions: joined(&names),
+            is_single: runs.len() == 1,
+            trends: trends(&runs),
+        });
         let mut past = audit_rows(past);
         let (mut comparable, preselected) = comparable(&past);
         if sharing.is_none() {
@@ -274,115 +237,10 @@ impl Page for HistoryPage<'_> {
     }
 }
 
-fn trends(runs: &[Run<'_>]) -> Vec<Trend> {
-    let performance = runs.iter().filter_map(|run| {
-        let score = run.summary.scores.performance?;
-        Some(Value {
-            at_ms: run.at_ms,
-            value: f64::from(score),
-            grade: Grade::of_score(Some(score)),
-            interval: run.summary.intervals.get(PERFORMANCE).cloned(),
-        })
-    });
-    let mut trends = vec![trend_of(
-        "Performance",
-        performance.collect(),
-        100.0,
-        |value| format!("{value:.0}"),
-        score_interval_text,
-        |tick| format!("{tick:.0}"),
-    )];
-    for (kind, name, _) in METRICS {
-        if kind == MetricKind::Tti {
-            continue;
-        }
-        let values = runs.iter().filter_map(|run| {
-            let measured = metric(run.summary.metrics.as_ref()?, kind)?;
-            Some(Value {
-                at_ms: run.at_ms,
-                value: measured.value,
-                grade: Grade::of_metric(Some(measured)),
-                interval: run.summary.intervals.get(kind.as_str()).cloned(),
-            })
-        });
-        // The scale includes the limit for good, so that good values appear low.
-        let good = runs.first().map_or(0.0, |run| {
-            kind.curve(run.summary.conditions.device.mode).p10
-        });
-        trends.push(trend_of(
-            name,
-            values.collect(),
-            good,
-            |value| value_text(kind, value),
-            |it| {
-                [it.low, it.high]
-                    .map(|bound| value_text(kind, bound))
-                    .join(" to ")
-            },
-            |tick| limit_text(kind, tick),
-        ));
-    }
-    trends.into_iter().flatten().collect()
-}
-
-fn trend_of(
-    name: &'static str,
-    values: Vec<Value>,
-    min_top: f64,
-    text: impl Fn(f64) -> String,
-    interval_text: impl Fn(&Interval) -> String,
-    tick: impl Fn(f64) -> String,
-) -> Option<Trend> {
-    let newest = values.last()?;
-    let median = median(values.iter().map(|value| value.value).collect());
-    let with_interval = |value: &Value| match &value.interval {
-        Some(interval) => format!("{} ({})", text(value.value), interval_text(interval)),
-        None => text(value.value),
-    };
-    let points: Vec<Option<Point>> = values
-        .iter()
-        .map(|value| {
-            let text = with_interval(value);
-            Some(Point {
-                value: value.value,
-                class: value.grade.class(),
-                title: format!("{}: {text}", date(value.at_ms)),
-                day: day(value.at_ms),
-                interval: value.interval.as_ref().map(|it| [it.low, it.high]),
-            })
-        })
-        .collect();
-    let highest = values.iter().map(|value| value.value);
-    let scale = Scale::up_to(highest.fold(min_top, f64::max));
-    let aria_label = format!(
-        "{name} over {} audits: newest {}, median {}",
-        points.len(),
-        text(newest.value),
-        text(median)
-    );
-    Some(Trend {
-        name,
-        newest: text(newest.value),
-        interval: newest.interval.as_ref().map(&interval_text),
-        has_band: values.iter().any(|value| value.interval.is_some()),
-        class: newest.grade.class(),
-        median: text(median),
-        svg: trend::draw(&points, median, &scale, tick, &aria_label),
-    })
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    match values.len() {
-        0 => 0.0,
-        odd if odd % 2 == 1 => values[odd / 2],
-        even => f64::midpoint(values[even / 2 - 1], values[even / 2]),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use plumbline_model::field::{FieldHistory, FieldKind, Period, RecordScope};
+    use plumbline_model::report::{Report, View};
 
     use super::super::testing::{EVIL, assert_text_only, report};
     use super::*;
@@ -416,11 +274,71 @@ mod tests {
         assert_text_only(&HistoryPage::new(EVIL, &twice, &[field], None));
     }
 
+    fn audit_of(report: &Report) -> PastAudit {
+        PastAudit {
+            tracking_id: "trk_1".to_owned(),
+            audit_id: Some("aud_1".to_owned()),
+            url: "https://example.com/".to_owned(),
+            at_ms: 0,
+            summary: Some(report.into()),
+            error: None,
+            labels: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn first_and_repeat_views_have_charts_of_their_own() {
+        let first = report("x");
+        let mut repeat = first.clone();
+        repeat.conditions.view = View::Repeat;
+        let past = [&repeat, &first, &repeat, &first].map(audit_of);
+        let page = HistoryPage::new("https://example.com/", &past, &[], Some(sharing()));
+        let headings: Vec<_> = page
+            .series
+            .iter()
+            .map(|it| it.conditions.as_str())
+            .collect();
+        assert_eq!(
+            headings,
+            ["x · x · x", "x · x · x · repeat visit, warm cache"]
+        );
+        assert_eq!(page.preselected, [2, 0], "the newest two repeat views");
+        let html = page.render().unwrap();
+        let count = html.matches("repeat visit, warm cache").count();
+        assert_eq!(
+            count, 7,
+            "a heading, two rows, and two options in each list"
+        );
+        assert_eq!(html.matches("over 2 audits").count(), 12);
+    }
+
+    #[test]
+    fn a_single_audit_has_figures_and_no_chart() {
+        let past = [audit_of(&report("x"))];
+        let page = HistoryPage::new("https://example.com/", &past, &[], Some(sharing()));
+        let html = page.render().unwrap();
+        assert!(html.contains("There is one audit under these conditions. A chart needs two."));
+        assert!(html.contains("<h3>Performance</h3><p><strong class=\"middling\">87</strong></p>"));
+        assert!(!html.contains("<svg"), "{html}");
+    }
+
+    #[test]
+    fn audits_without_figures_are_explained() {
+        let failed = Report {
+            metrics: None,
+            ..report("x")
+        };
+        let past = [audit_of(&failed)];
+        let page = HistoryPage::new("https://example.com/", &past, &[], Some(sharing()));
+        let html = page.render().unwrap();
+        assert!(html.contains("None of these audits has figures"), "{html}");
+    }
+
     fn sharing() -> Sharing {
         Sharing {
-            action: "/history/share",
+            action: "/history/share".to_owned(),
             fields: Vec::new(),
-            share: None,
+            link: None,
         }
     }
 
@@ -439,15 +357,9 @@ mod tests {
         let url = "https://example.com/";
         let own = HistoryPage::new(url, &past, &[], Some(sharing()));
         let own = own.render().unwrap();
-        assert_eq!(own.matches("release-1").count(), 3, "two options and a row");
+        let count = own.matches("release-1").count();
+        assert_eq!(count, 4, "two options, and a row with a link");
         let shared = HistoryPage::new(url, &past, &[], None).render().unwrap();
         assert!(!shared.contains("release-"));
-    }
-
-    #[test]
-    fn the_median_is_the_middle_or_between_the_two_middles() {
-        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
-        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
-        assert_eq!(median(Vec::new()), 0.0);
     }
 }

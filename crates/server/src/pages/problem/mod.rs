@@ -9,7 +9,7 @@ use super::frame::Page;
 #[template(path = "problem/problem.html")]
 pub(super) struct ProblemPage<'a> {
     title: &'static str,
-    happened: &'static str,
+    happened: &'a str,
     advice: &'static str,
     status: u16,
     /// The identifier under which the server logged the request.
@@ -17,9 +17,10 @@ pub(super) struct ProblemPage<'a> {
 }
 
 impl<'a> ProblemPage<'a> {
-    /// Creates the page for an HTTP status.
-    pub(super) fn new(status: u16, request_id: Option<&'a str>) -> Self {
-        let (title, happened, advice) = texts(status);
+    /// Creates the page for an HTTP status. A reason says more about an invalid request than the
+    /// status.
+    pub(super) fn new(status: u16, reason: Option<&'a str>, request_id: Option<&'a str>) -> Self {
+        let (title, happened, advice) = texts(status, reason);
         Self {
             title,
             happened,
@@ -37,7 +38,7 @@ impl Page for ProblemPage<'_> {
 }
 
 /// The title, explanation and advice for an HTTP status.
-fn texts(status: u16) -> (&'static str, &'static str, &'static str) {
+fn texts(status: u16, reason: Option<&str>) -> (&'static str, &str, &'static str) {
     match status {
         401 => (
             "You are not signed in",
@@ -86,7 +87,7 @@ fn texts(status: u16) -> (&'static str, &'static str, &'static str) {
         ),
         _ => (
             "Invalid request",
-            "The request does not contain what this page needs.",
+            reason.unwrap_or("The request does not contain what this page needs."),
             "Go back, check what you entered, and try again.",
         ),
     }
@@ -99,6 +100,6 @@ mod tests {
 
     #[test]
     fn texts_of_a_request_are_escaped() {
-        assert_text_only(&ProblemPage::new(404, Some(EVIL)));
+        assert_text_only(&ProblemPage::new(406, Some(EVIL), Some(EVIL)));
     }
 }

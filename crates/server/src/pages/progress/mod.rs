@@ -14,6 +14,8 @@ use axum::{
     },
 };
 use futures_util::{StreamExt, stream};
+use plumbline_catalog::Catalog;
+use plumbline_store::AuditEntry;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -32,6 +34,8 @@ use crate::{
 #[template(path = "progress/progress.html")]
 struct ProgressPage<'a> {
     url: &'a str,
+    /// The URL of the second page of a comparison.
+    compare_with: Option<&'a str>,
     conditions: [String; 3],
     /// The path of this page.
     path: &'a str,
@@ -40,6 +44,10 @@ struct ProgressPage<'a> {
     now: &'static str,
     /// The current visit or the place in the queue, with times.
     details: String,
+    /// The cost of the audit, which is refunded when it is cancelled.
+    credits: u32,
+    /// Whether a page may be visited again because its score is uncertain.
+    may_repeat: bool,
 }
 
 struct Step {
@@ -58,7 +66,8 @@ const STEPS: [(&str, &str); 5] = [
 ];
 
 impl<'a> ProgressPage<'a> {
-    fn new(url: &'a str, conditions: [String; 3], progress: &Progress, path: &'a str) -> Self {
+    fn new(audit: &'a AuditEntry, catalog: &Catalog, progress: &Progress, path: &'a str) -> Self {
+        let (url, options) = (&audit.order.url, &audit.order.options);
         let phase = progress.phase;
         let now = STEPS
             .iter()
@@ -75,11 +84,14 @@ impl<'a> ProgressPage<'a> {
         });
         Self {
             url,
-            conditions,
+            compare_with: options.compare_with.as_deref(),
+            conditions: requested_conditions(&audit.order, catalog),
             path,
             steps: steps.collect(),
             now: STEPS[now].1,
             details: details(progress),
+            credits: audit.runs,
+            may_repeat: !options.quick && !options.need_comparison(),
         }
     }
 }
@@ -91,7 +103,10 @@ fn details(progress: &Progress) -> String {
 
 impl Page for ProgressPage<'_> {
     fn title(&self) -> String {
-        format!("Auditing {} · Plumbline", self.url)
+        match self.compare_with {
+            Some(other) => format!("Comparing {} with {other} · Plumbline", self.url),
+            None => format!("Auditing {} · Plumbline", self.url),
+        }
     }
 
     fn description(&self) -> String {
@@ -117,10 +132,9 @@ pub(crate) async fn page(
         return Ok(see_other(&format!("/reports/{}", status.audit_id)));
     };
     let audit = service.app.store.audit(&visitor.account_id, &id).await?;
-    let order = audit.ok_or(Failure::NotFound)?.order;
-    let conditions = requested_conditions(&order, &service.app.catalog);
+    let audit = audit.ok_or(Failure::NotFound)?;
     let path = format!("/audits/{id}");
-    let page = ProgressPage::new(&status.url, conditions, &progress, &path);
+    let page = ProgressPage::new(&audit, &service.app.catalog, &progress, &path);
     let page = visitor.page_frame().render(&page);
     Ok(Html(page.map_err(Failure::internal)?).into_response())
 }
@@ -212,21 +226,83 @@ async fn follow(service: SharedState, account_id: String, id: String, events: mp
 
 #[cfg(test)]
 mod tests {
+    use plumbline_catalog::BUILT_IN;
+    use plumbline_seam::{Order, VisitOptions};
+    use plumbline_store::{AuditState, Timestamp};
+
     use super::super::testing::{EVIL, assert_text_only};
     use super::*;
 
-    #[test]
-    fn texts_of_an_order_are_escaped() {
-        let progress = Progress {
+    fn audit(options: VisitOptions, runs: u32) -> AuditEntry {
+        AuditEntry {
+            tracking_id: "trk_1".to_owned(),
+            audit_id: "aud_1".to_owned(),
+            batch_id: None,
+            order: Order {
+                url: EVIL.to_owned(),
+                device: EVIL.to_owned(),
+                network: EVIL.to_owned(),
+                location: EVIL.to_owned(),
+                options,
+            },
+            runs,
+            labels: Vec::new(),
+            state: AuditState::InProgress,
+            error: None,
+            accepted_at: Timestamp(0),
+            finished_at: None,
+            number: 1,
+            lab_data: None,
+            final_url: None,
+        }
+    }
+
+    fn progress() -> Progress {
+        Progress {
             phase: "waiting",
             text: EVIL.to_owned(),
             visit: None,
             queue_position: Some(1),
             elapsed_seconds: 0,
             remaining_seconds: None,
+            running_seconds: None,
+        }
+    }
+
+    #[test]
+    fn texts_of_an_order_are_escaped() {
+        let catalog = Catalog::load(BUILT_IN).unwrap();
+        let options = VisitOptions {
+            compare_with: Some(EVIL.to_owned()),
+            ..VisitOptions::default()
         };
-        let conditions = [EVIL; 3].map(str::to_owned);
-        let page = ProgressPage::new(EVIL, conditions, &progress, "/audits/trk_1");
+        let audit = audit(options, 10);
+        let page = ProgressPage::new(&audit, &catalog, &progress(), "/audits/trk_1");
         assert_text_only(&page);
+    }
+
+    #[test]
+    fn only_an_audit_whose_visits_depend_on_its_score_says_so() {
+        let catalog = Catalog::load(BUILT_IN).unwrap();
+        let quick = VisitOptions {
+            quick: true,
+            ..VisitOptions::default()
+        };
+        let comparison = VisitOptions {
+            compare_with: Some("https://other.test/".to_owned()),
+            ..VisitOptions::default()
+        };
+        for (options, runs, repeats, refund) in [
+            (VisitOptions::default(), 1, true, "Its credit is refunded."),
+            (quick, 3, false, "Its 3 credits are refunded."),
+            (comparison, 10, false, "Its 10 credits are refunded."),
+        ] {
+            let audit = audit(options, runs);
+            let page = ProgressPage::new(&audit, &catalog, &progress(), "/audits/trk_1");
+            let page = page.render().unwrap();
+            assert_eq!(page.contains("several times"), repeats, "{page}");
+            assert!(page.contains(refund), "{page}");
+            assert_eq!(page.contains("https://other.test/"), runs == 10, "{page}");
+        }
     }
 }

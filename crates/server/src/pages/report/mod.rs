@@ -2,7 +2,7 @@
 
 pub(super) mod replays;
 
-use std::error::Error;
+use std::{error::Error, io};
 
 use askama::Template;
 use axum::{
@@ -13,9 +13,8 @@ use axum::{
 use plumbline_model::media::ReportMedia;
 use plumbline_model::report::{Consent, Report, View};
 use plumbline_report::Format;
-use plumbline_report::html::figures::date;
 use plumbline_report::html::{self, PictureId, PictureSource, ReportPage};
-use plumbline_store::{Share, StoredReport};
+use plumbline_store::{AttemptBlob, BlobPart, StoredReport};
 
 use super::assets::LOGO_PATH;
 use super::form::Form;
@@ -23,11 +22,12 @@ use super::frame::PageFrame;
 use super::page_rate::Guest;
 use super::parts as page_parts;
 use super::session::{Visitor, see_other};
+use super::sharing::{Origin, SharedLink, Sharing, parse_days};
 use crate::{
     api::{PathId, PathIds, export::file as export_file},
     errors::Failure,
     replays as all_replays,
-    share::{new_share, store_share, valid_days},
+    share::{new_share, store_share},
     state::SharedState,
 };
 use replays::Choices;
@@ -36,6 +36,7 @@ use replays::Choices;
 pub(crate) async fn page(
     State(service): State<SharedState>,
     visitor: Visitor,
+    origin: Origin,
     PathId(id): PathId,
 ) -> Result<Response, Failure> {
     let stored = service.app.store.report(&visitor.account_id, &id).await?;
@@ -44,8 +45,13 @@ pub(crate) async fn page(
     let store = &page_parts(&service)?.store;
     let share = store.shared(&visitor.account_id, &id, now).await?;
     let path = format!("/reports/{id}");
+    let sharing = Sharing {
+        action: format!("{path}/share"),
+        fields: Vec::new(),
+        link: share.map(|share| SharedLink::new(&origin, "/shared", &share)),
+    };
     let frame = visitor.page_frame();
-    render(&service, stored, frame, path, Reader::Owner(share)).await
+    render(&service, stored, frame, path, Reader::Owner(sharing)).await
 }
 
 /// `GET /shared/{token}`: the report page for anyone with the link.
@@ -68,8 +74,8 @@ pub(super) const NO_INDEX: HeaderValue = HeaderValue::from_static("noindex");
 
 /// The reader of a report.
 enum Reader {
-    /// The owner, with the link by which the report is shared, if it is.
-    Owner(Option<Share>),
+    /// The owner, who can share the report.
+    Owner(Sharing),
     /// Anyone with a shared link.
     Guest,
 }
@@ -80,21 +86,28 @@ enum Reader {
 struct Actions<'a> {
     /// The path of the report page.
     path: &'a str,
-    /// Whether the page was loaded once more with a profiler.
-    is_profiled: bool,
-    /// The path of the operator's logo, which is printed.
-    logo: Option<&'static str>,
+    /// The formats that the report can be downloaded in.
+    formats: Vec<Format>,
+    /// Whether there is a summary to print.
+    is_measured: bool,
     owner: Option<OwnerActions<'a>>,
 }
 
-impl Actions<'_> {
-    /// Returns the formats that the report can be downloaded in.
-    fn formats(&self) -> Vec<Format> {
-        let formats = Format::ALL.into_iter();
-        formats
-            .filter(|format| *format != Format::Profile || self.is_profiled)
-            .collect()
-    }
+/// Returns the formats that a report can be downloaded in. `has_evidence` is whether the evidence
+/// of the audit is stored.
+fn offered_formats(
+    report: &Report,
+    media: Option<&ReportMedia>,
+    has_evidence: bool,
+) -> Vec<Format> {
+    let is_offered = |format: &Format| match format {
+        Format::Profile => has_evidence && report.profile.is_some(),
+        Format::Video => {
+            media.is_some_and(|media| media.film.iter().any(|frame| frame.picture.is_some()))
+        }
+        format => has_evidence || !format.needs_evidence(),
+    };
+    Format::ALL.into_iter().filter(is_offered).collect()
 }
 
 /// The actions that only the owner of a report has.
@@ -104,11 +117,11 @@ struct OwnerActions<'a> {
     audit_again: [(&'static str, &'a str); 8],
     /// Whether the traffic of the visit was recorded.
     is_recorded: bool,
-    share: Option<&'a Share>,
+    sharing: &'a Sharing,
 }
 
 impl<'a> OwnerActions<'a> {
-    fn new(stored: &'a StoredReport, report: &'a Report, share: Option<&'a Share>) -> Self {
+    fn new(stored: &'a StoredReport, report: &'a Report, sharing: &'a Sharing) -> Self {
         let conditions = &report.conditions;
         Self {
             audit_id: &stored.audit_id,
@@ -143,24 +156,21 @@ impl<'a> OwnerActions<'a> {
                     },
                 ),
             ],
-            share,
+            sharing,
         }
-    }
-
-    /// Returns the time at which the link expires.
-    fn shared_until(&self) -> Option<String> {
-        Some(date(self.share?.expires_at?.0))
     }
 }
 
-/// The validity periods of a shared link that the form offers: days, or empty for no expiry.
-pub(super) const SHARE_EXPIRY: [(&str, &str); 5] = [
-    ("", "never"),
-    ("1", "after 1 day"),
-    ("7", "after 7 days"),
-    ("30", "after 30 days"),
-    ("90", "after 90 days"),
-];
+/// Returns the sentence about the credits of an audit that was not measured.
+async fn refund_note(service: &SharedState, stored: &StoredReport) -> Result<String, Failure> {
+    let store = &service.app.store;
+    let status = store.status(&stored.account_id, &stored.tracking_id);
+    let credits = status.await?.map_or(1, |status| status.runs);
+    Ok(match credits {
+        1 => "The credit for this audit was refunded.".to_owned(),
+        credits => format!("The {credits} credits for this audit were refunded."),
+    })
+}
 
 async fn render(
     service: &SharedState,
@@ -190,6 +200,11 @@ async fn render(
     } else {
         Default::default()
     };
+    let failure_note = match stored.error {
+        Some(_) => refund_note(service, &stored).await?,
+        None => String::new(),
+    };
+    let has_evidence = has_evidence(service, &stored).await;
     let has_logo = page_parts(service)?.logo.is_some();
     let logo = has_logo.then_some(LOGO_PATH);
     let page = service.render_pool.page(move || {
@@ -200,13 +215,10 @@ async fn render(
             .transpose()?;
         let actions = Actions {
             path: &path,
-            is_profiled: report.profile.is_some(),
-            logo,
+            formats: offered_formats(&report, media.as_ref(), has_evidence),
+            is_measured: report.error.is_none(),
             owner: match &reader {
-                Reader::Owner(share) => {
-                    let owner = OwnerActions::new(&stored, &report, share.as_ref());
-                    Some(owner)
-                }
+                Reader::Owner(sharing) => Some(OwnerActions::new(&stored, &report, sharing)),
                 Reader::Guest => None,
             },
         };
@@ -217,8 +229,9 @@ async fn render(
             is_unreachable,
             pictures: PictureSource::Linked(path.clone()),
             made_at_ms: Some(stored.created_at.0),
+            logo,
             actions: &actions,
-            failure_note: "The credit for this audit was refunded.",
+            failure_note: &failure_note,
             replays: {
                 let is_owner = matches!(reader, Reader::Owner(_));
                 let path = (is_recorded && is_owner).then_some(path.as_str());
@@ -228,6 +241,19 @@ async fn render(
         page_frame.wrap(&page.title(), &page.description(), &page.main()?)
     });
     Ok(page.await?.into_response())
+}
+
+/// Returns whether the evidence of an audit is stored. If the storage cannot be reached, it may be.
+async fn has_evidence(service: &SharedState, stored: &StoredReport) -> bool {
+    let Some(bundles) = &service.app.bundles else {
+        return false;
+    };
+    let blob = AttemptBlob::from(stored);
+    let last_byte = blob.get_part(&**bundles, BlobPart::Last(1)).await;
+    last_byte.map_or_else(
+        |error| error.kind() != io::ErrorKind::InvalidInput,
+        |last_byte| last_byte.is_some(),
+    )
 }
 
 /// `GET /reports/{id}/export/{format}`: the report as a file, for its owner.
@@ -274,22 +300,14 @@ pub(crate) async fn share(
         "on" => Some(new_share(parse_days(&form.take("days"))?, now)?),
         "off" => None,
         _ => {
-            return Err(Failure::InvalidBody("`share` is neither on nor off".into()));
+            return Err(Failure::InvalidBody(
+                "`share` is neither `on` nor `off`.".into(),
+            ));
         }
     };
     let pages = page_parts(&service)?;
     store_share(pages, &visitor.account_id, &id, share, now).await?;
     Ok(see_other(&format!("/reports/{id}")))
-}
-
-/// Parses the validity of a link in days; `None` means that it does not expire.
-pub(super) fn parse_days(days: &str) -> Result<Option<u32>, Failure> {
-    if days.is_empty() {
-        return Ok(None);
-    }
-    let days = days.parse().ok().and_then(valid_days);
-    let days = days.ok_or_else(|| Failure::InvalidBody("invalid number of days".into()))?;
-    Ok(Some(days))
 }
 
 /// `GET /reports/{id}/{picture}`: a picture of a report, for its owner.

@@ -1,13 +1,13 @@
 //! Shared links to comparisons and histories.
 
 use axum::{extract::State, response::Response};
-use plumbline_report::html::figures::date;
-use plumbline_store::{Share, SharedPage};
+use plumbline_store::SharedPage;
 
 use super::form::Form;
 use super::page_rate::Guest;
-use super::report::{NO_INDEX, ROBOTS_TAG, parse_days, picture_response};
+use super::report::{NO_INDEX, ROBOTS_TAG, picture_response};
 use super::session::{Visitor, see_other};
+use super::sharing::{Origin, SharedLink, Sharing, parse_days};
 use super::{compare, history, parts as page_parts};
 use crate::{
     api::{PathId, PathIds},
@@ -50,42 +50,28 @@ impl Subject {
     }
 }
 
-/// The form below the heading of a page by which its owner shares it.
-pub(super) struct Sharing {
-    pub(super) action: &'static str,
-    pub(super) fields: Vec<(&'static str, String)>,
-    /// The link by which the page is shared, if it is.
-    pub(super) share: Option<Share>,
-}
-
-impl Sharing {
-    /// Reads how a page of this account is shared.
-    pub(super) async fn of(
+impl Subject {
+    /// Returns the form by which this page of an account is shared.
+    pub(super) async fn sharing(
+        &self,
         service: &SharedState,
         account_id: &str,
-        subject: &Subject,
-    ) -> Result<Self, Failure> {
+        origin: &Origin,
+    ) -> Result<Sharing, Failure> {
         let now = (service.app.clock)();
         let store = &page_parts(service)?.store;
-        let share = store
-            .page_share(account_id, &subject.to_text(), now)
-            .await?;
-        let (action, fields) = match subject.clone() {
-            Subject::Comparison { before, after } => {
+        let share = store.page_share(account_id, &self.to_text(), now).await?;
+        let (action, fields) = match self.clone() {
+            Self::Comparison { before, after } => {
                 ("/compare/share", vec![("before", before), ("after", after)])
             }
-            Subject::History { url } => ("/history/share", vec![("url", url)]),
+            Self::History { url } => ("/history/share", vec![("url", url)]),
         };
-        Ok(Self {
-            action,
+        Ok(Sharing {
+            action: action.to_owned(),
             fields,
-            share,
+            link: share.map(|share| SharedLink::new(origin, "/shared-pages", &share)),
         })
-    }
-
-    /// Returns the time at which the link expires.
-    pub(super) fn shared_until(&self) -> Option<String> {
-        Some(date(self.share.as_ref()?.expires_at?.0))
     }
 }
 

@@ -72,9 +72,7 @@ pub(crate) async fn sign_in(
 /// they are.
 fn sign_in_failure(failure: Failure, to: &str) -> Result<Response, Failure> {
     let problem = match &failure {
-        Failure::Unauthorized => {
-            "That key is not valid. It may be mistyped, expired or revoked.".to_owned()
-        }
+        Failure::Unauthorized(reason) => (*reason).to_owned(),
         Failure::TooManyFailedKeys(wait_s) => {
             format!("Too many wrong keys came from your address. Try again in {wait_s} seconds.")
         }
