@@ -21,28 +21,25 @@ pub(super) fn concerned_metrics(check: &CheckResult) -> Vec<&'static str> {
     .collect()
 }
 
-/// Returns whether the advice of a check improves a metric. What makes the first paint earlier
-/// often makes the largest one earlier, too.
+/// Returns whether the advice of a check concerns a metric.
 pub(super) fn concerns(check: &CheckResult, metric: MetricKind) -> bool {
-    let metrics = concerned_metrics(check);
-    metrics.contains(&metric.as_str())
-        || (metric == MetricKind::Lcp && metrics.contains(&MetricKind::Fcp.as_str()))
+    concerned_metrics(check).contains(&metric.as_str())
 }
 
 fn metrics_of(id: &str) -> &'static [&'static str] {
     match id {
+        "font-display-insight"
+        | "unminified-css"
+        | "unminified-javascript"
+        | "unused-css-rules" => &["fcp"],
         "document-latency-insight"
         | "duplicated-javascript-insight"
-        | "font-display-insight"
         | "legacy-javascript-insight"
         | "modern-http-insight"
         | "network-dependency-tree-insight"
         | "redirects"
         | "render-blocking-insight"
         | "server-response-time"
-        | "unminified-css"
-        | "unminified-javascript"
-        | "unused-css-rules"
         | "unused-javascript" => &["fcp", "lcp"],
         "image-delivery-insight" | "lcp-breakdown-insight" | "lcp-discovery-insight" => &["lcp"],
         "bootup-time"
@@ -80,16 +77,15 @@ mod tests {
         let reflow = check("forced-reflow-insight", Savings::default());
         assert_eq!(concerned_metrics(&reflow), ["tbt", "inp"]);
         let styles = check("unused-css-rules", Savings::bytes(9000.0));
-        assert_eq!(concerned_metrics(&styles), ["fcp", "lcp"]);
+        assert_eq!(concerned_metrics(&styles), ["fcp"]);
         let other = check("other", Savings::first_paint(10.0));
         assert_eq!(concerned_metrics(&other), ["fcp"]);
     }
 
     #[test]
-    fn an_earlier_first_paint_concerns_the_largest_one() {
+    fn an_estimate_for_a_metric_concerns_no_other_one() {
         let other = check("other", Savings::first_paint(10.0));
         assert!(concerns(&other, MetricKind::Fcp));
-        assert!(concerns(&other, MetricKind::Lcp));
-        assert!(!concerns(&other, MetricKind::Tbt));
+        assert!(!concerns(&other, MetricKind::Lcp));
     }
 }
