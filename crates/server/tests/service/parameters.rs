@@ -46,8 +46,11 @@ async fn a_refused_parameter_is_named_with_its_rule() {
             "not-started, in-progress or completed",
         ),
         ("/v1/audits?label=", "label", "at most 40 characters"),
-        ("/v1/audits?device=phone", "device", "GET /v1/devices"),
-        ("/v1/audits?network=zz", "network", "GET /v1/networks"),
+        (
+            "/v1/audits?device=",
+            "device",
+            "between 1 and 50 characters",
+        ),
         ("/v1/audit/status/x?wait=999", "wait", "between 0 and 30"),
     ] {
         let reply = rig.send(&get(path).key(&rig.key)).await;

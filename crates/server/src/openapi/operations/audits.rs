@@ -5,7 +5,7 @@ use super::{AUDIT_ID, BATCH_ID, Operation, TRACKING_ID};
 use crate::{
     api::{
         audit::MAX_WAIT_S,
-        audits::{DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE},
+        audits::{DEFAULT_PAGE_SIZE, FILTER_ID_CHARS, MAX_PAGE_SIZE},
     },
     openapi::{
         parts::{data, described, idempotency_key, path_id, query, success, success_status, text},
@@ -176,7 +176,13 @@ fn whole_report() -> Value {
 }
 
 pub(super) fn lists() -> Vec<Operation> {
-    let id = |name, description| query(name, description, json!({ "type": "string" }));
+    let id = |name, description| {
+        query(
+            name,
+            description,
+            json!({ "type": "string", "minLength": 1, "maxLength": FILTER_ID_CHARS }),
+        )
+    };
     let mut page = data(json!({ "type": "array", "items": reference("Audit") }));
     page["required"] = json!(["status", "data", "next"]);
     page["properties"]["next"] = json!({
