@@ -10,15 +10,10 @@ use crate::facts::{Facts, Request, Requests};
 pub(crate) fn document_urls(facts: &Facts) -> Option<DocumentUrls> {
     let requests = facts.get::<Requests>().ok()?;
     let trace = facts.get::<Trace>().ok()?;
-    let navigation = &trace.navigation;
-    let received = navigation.document_request.as_ref()?;
-    let first = navigation.earlier_documents.first().unwrap_or(received);
-    let is_of = |id: &String| {
-        let id = id.clone();
-        move |request: &&Request| request.exchange.id == id
-    };
-    let first = requests.all.iter().find(is_of(first))?;
-    let received = requests.all.iter().rfind(is_of(received))?;
+    let documents = requests.of_documents(&trace.navigation);
+    let is_measured =
+        |last: &&&Request| Some(&last.exchange.id) == trace.navigation.document_request.as_ref();
+    let (first, received) = (documents.first()?, documents.last().filter(is_measured)?);
     Some(DocumentUrls {
         first: first.url.to_string(),
         received: received.url.to_string(),

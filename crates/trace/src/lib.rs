@@ -57,7 +57,7 @@ pub use paints::{LargestImage, LargestPaint, Milestone, Paints};
 pub use profiles::{Profile, ProfileNode, ProfileSample};
 pub use protocol_log::ProtocolLog;
 pub use reader::Trace;
-pub use reflows::{CodeLocation, ForcedReflow};
+pub use reflows::{CodeLocation, ForcedReflow, forced_work};
 pub use resources::{
     ImagePaint, OriginLatency, Preconnect, Redirect, RemoteFont, Resource, Resources,
     origin_latencies,

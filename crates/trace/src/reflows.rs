@@ -153,6 +153,34 @@ struct Call<'a> {
     column_number: i64,
 }
 
+impl Args<'_> {
+    /// Returns the frame, and the first position on the stack that is in a script.
+    fn frame_and_place(self) -> (Option<String>, Option<CodeLocation>) {
+        let begin = self.begin_data.unwrap_or_default();
+        let data = self.data.unwrap_or_default();
+        let stack = data.stack_trace.or(begin.stack_trace).unwrap_or_default();
+        let mut in_scripts = stack.into_iter().filter(|call| !call.is_native());
+        let place = in_scripts.next().map(Call::place);
+        (begin.frame.or(data.frame).map(Cow::into_owned), place)
+    }
+}
+
+/// Returns the position in a script that forced the work of an event, and the duration of this work
+/// in microseconds; `None` for an event of other work, or without a script.
+pub fn forced_work(event: &str) -> Option<(CodeLocation, f64)> {
+    // Few events have a stack, and searching is cheaper than parsing.
+    if !event.contains(r#""stackTrace""#) {
+        return None;
+    }
+    let event: TraceEvent = serde_json::from_str(event).ok()?;
+    if !event.kind.is_reflow {
+        return None;
+    }
+    let args: Args = serde_json::from_str(event.args?.get()).ok()?;
+    let (_, place) = args.frame_and_place();
+    Some((place?, event.dur_us.unwrap_or(0.0)))
+}
+
 /// A script id, which is a number in some events and text in others.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
@@ -199,21 +227,15 @@ impl From<Reflow<'_>> for ForcedReflow {
             .args
             .and_then(|args| serde_json::from_str(args.get()).ok())
             .unwrap_or_default();
-        let begin = args.begin_data.unwrap_or_default();
-        let data = args.data.unwrap_or_default();
-        let stack = data.stack_trace.or(begin.stack_trace).unwrap_or_default();
-        let frame = begin.frame.or(data.frame);
+        let (frame, place) = args.frame_and_place();
         Self {
             thread: reflow.thread,
             start_us: reflow.start_us,
             dur_us: reflow.dur_us,
             cpu_us: reflow.cpu_us,
             task: reflow.task,
-            frame: frame.map(Cow::into_owned),
-            place: stack
-                .into_iter()
-                .find(|call| !call.is_native())
-                .map(|call| call.place()),
+            frame,
+            place,
             called: None,
         }
     }
@@ -248,6 +270,23 @@ mod tests {
     const SCRIPT: &str =
         r#"{"name":"EvaluateScript","ph":"X","ts":10,"dur":50000,"pid":1,"tid":1}"#;
     const NEXT: &str = r#"{"name":"RunTask","ph":"X","ts":99000,"dur":10,"pid":1,"tid":1}"#;
+
+    #[test]
+    fn the_work_of_a_single_event_has_the_first_position_in_a_script() {
+        let native = r#""stackTrace":[{"url":"","lineNumber":-1,"columnNumber":-1},"#;
+        let layout = LAYOUT.replace(r#""stackTrace":["#, native);
+        let (place, us) = forced_work(&layout).unwrap();
+        assert_eq!(
+            (place.url.as_str(), place.line, place.column),
+            ("a.js", 2, 8)
+        );
+        assert_eq!(us, 30_000.0);
+        assert!(forced_work(&layout.replace("Layout", "UpdateLayoutTree")).is_some());
+        let other = layout.replace("Layout", "TimerInstall");
+        for event in [SCRIPT, &other, "{}", r#"{"stackTrace""#] {
+            assert_eq!(forced_work(event), None, "{event}");
+        }
+    }
 
     #[test]
     fn layout_within_a_script_is_forced() {

@@ -109,8 +109,8 @@ pub(crate) struct Page<'b> {
     reservation: Reservation,
 }
 
-/// The largest source map in a script that is kept.
-const MAX_KEPT_MAP_BYTES: usize = 1_000_000;
+/// The most bytes of all source maps in scripts that are kept, and of the URLs of others.
+const MAX_KEPT_MAPS_BYTES: usize = 8_000_000;
 
 impl Page<'_> {
     /// Runs a future while events are handled.
@@ -292,13 +292,15 @@ impl Page<'_> {
         self.trace.traced_places()
     }
 
-    /// Keeps those of the scripts that have a source map, unless that is a long one in the script
-    /// itself.
+    /// Keeps those of the scripts that have a source map, until maps that are in the scripts
+    /// themselves have become too many bytes.
     pub(crate) fn keep_mapped_scripts(&mut self, scripts: &[ParsedScript]) {
-        let is_mapped = |script: &&ParsedScript| {
-            (1..=MAX_KEPT_MAP_BYTES).contains(&script.source_map_url.len())
+        let mut bytes = 0;
+        let is_kept = |script: &&ParsedScript| {
+            bytes += script.source_map_url.len();
+            !script.source_map_url.is_empty() && bytes <= MAX_KEPT_MAPS_BYTES
         };
-        self.mapped_scripts = scripts.iter().filter(is_mapped).cloned().collect();
+        self.mapped_scripts = scripts.iter().filter(is_kept).cloned().collect();
     }
 
     /// Returns the scripts that were kept, and leaves none.

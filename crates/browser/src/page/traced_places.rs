@@ -1,9 +1,8 @@
 //! The places in scripts at which styles or layout were forced, found while a trace is received.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use plumbline_trace::{CodeLocation, forced_work};
 
 /// The most places that are kept.
 const MAX_PLACES: usize = 200;
@@ -22,67 +21,14 @@ pub(crate) struct ScriptPlace {
 #[derive(Default)]
 pub(super) struct TracedPlaces(BTreeMap<ScriptPlace, f64>);
 
-#[derive(Deserialize)]
-struct TraceEvent<'a> {
-    #[serde(borrow)]
-    name: Cow<'a, str>,
-    #[serde(default)]
-    dur: f64,
-    #[serde(borrow)]
-    args: Args<'a>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Args<'a> {
-    #[serde(borrow)]
-    data: Option<Data<'a>>,
-    #[serde(borrow)]
-    begin_data: Option<Data<'a>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Data<'a> {
-    #[serde(borrow)]
-    stack_trace: Option<Vec<Call<'a>>>,
-}
-
-/// A call on a stack, whose line and column are counted from 1.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Call<'a> {
-    #[serde(borrow, default)]
-    url: Cow<'a, str>,
-    #[serde(default)]
-    line_number: i64,
-    #[serde(default)]
-    column_number: i64,
-}
-
 impl TracedPlaces {
     pub(super) fn add_event(&mut self, event: &str) {
-        // Few events have a stack, and searching is cheaper than parsing.
-        if !event.contains(r#""stackTrace""#) {
-            return;
-        }
-        let Ok(event) = serde_json::from_str::<TraceEvent>(event) else {
-            return;
-        };
-        if !matches!(&*event.name, "Layout" | "UpdateLayoutTree") {
-            return;
-        }
-        let parts = [event.args.data, event.args.begin_data];
-        let mut stacks = parts.into_iter().flatten().filter_map(|it| it.stack_trace);
-        let calls = stacks.next().into_iter().flatten();
-        let mut places = calls
-            .filter(|call| !call.url.is_empty())
-            .filter_map(|call| call.place());
-        let Some(place) = places.next() else {
+        let work = forced_work(event);
+        let Some((place, us)) = work.and_then(|(at, us)| Some((ScriptPlace::of(at)?, us))) else {
             return;
         };
         if self.0.len() < MAX_PLACES || self.0.contains_key(&place) {
-            *self.0.entry(place).or_default() += event.dur;
+            *self.0.entry(place).or_default() += us;
         }
     }
 
@@ -92,13 +38,13 @@ impl TracedPlaces {
     }
 }
 
-impl Call<'_> {
-    fn place(&self) -> Option<ScriptPlace> {
-        let from_zero = |number: i64| u32::try_from(number - 1).ok();
-        Some(ScriptPlace {
-            url: self.url.to_string(),
-            line: from_zero(self.line_number)?,
-            column: from_zero(self.column_number)?,
+impl ScriptPlace {
+    /// Returns the place of a position in a script with a URL.
+    fn of(location: CodeLocation) -> Option<Self> {
+        Some(Self {
+            line: u32::try_from(location.line).ok()?,
+            column: u32::try_from(location.column).ok()?,
+            url: Some(location.url).filter(|url| !url.is_empty())?,
         })
     }
 }
@@ -107,9 +53,8 @@ impl Call<'_> {
 mod tests {
     use super::*;
 
-    const LAYOUT: &str = r#"{"name":"Layout","dur":5000,"args":{"beginData":{"stackTrace":[
-        {"url":"","lineNumber":-1,"columnNumber":-1},
-        {"url":"a.js","lineNumber":3,"columnNumber":9}]}}}"#;
+    const LAYOUT: &str = r#"{"name":"Layout","ph":"X","ts":20,"dur":5000,"pid":1,"tid":1,
+        "args":{"beginData":{"stackTrace":[{"url":"a.js","lineNumber":3,"columnNumber":9}]}}}"#;
 
     fn places(events: &[&str]) -> Vec<ScriptPlace> {
         let mut places = TracedPlaces::default();
@@ -118,17 +63,13 @@ mod tests {
     }
 
     #[test]
-    fn the_first_call_in_a_script_is_the_place() {
+    fn a_place_is_listed_once() {
         let expected = [ScriptPlace {
             url: "a.js".to_owned(),
             line: 2,
             column: 8,
         }];
         assert_eq!(places(&[LAYOUT, LAYOUT]), expected);
-        let styles = LAYOUT
-            .replace("Layout", "UpdateLayoutTree")
-            .replace("beginData", "data");
-        assert_eq!(places(&[&styles]), expected);
     }
 
     #[test]
@@ -139,8 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn other_events_are_left_out() {
-        let other = LAYOUT.replace("Layout", "TimerInstall");
-        assert_eq!(places(&[&other, "{}", r#"{"stackTrace"#]), []);
+    fn a_script_without_a_url_has_no_place() {
+        assert_eq!(places(&[&LAYOUT.replace("a.js", "")]), []);
     }
 }

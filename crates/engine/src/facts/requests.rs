@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use plumbline_trace::{Exchange, ProtocolLog, Trace};
+use plumbline_trace::{Exchange, Navigation, ProtocolLog, Trace};
 use url::Url;
 
 use super::{Fact, Facts, Missing};
@@ -40,6 +40,14 @@ impl Requests {
     pub fn of_load(&self) -> impl Iterator<Item = &Request> {
         let requests = self.all.iter();
         requests.filter(|request| !request.is_of_service_worker && !request.is_repeat)
+    }
+
+    /// Returns the requests for the documents that led to the measured one, and for that, in order.
+    pub fn of_documents(&self, navigation: &Navigation) -> Vec<&Request> {
+        let ids = navigation.earlier_documents.iter();
+        let ids = ids.chain(&navigation.document_request);
+        let requests = ids.flat_map(|id| self.all.iter().filter(move |it| it.exchange.id == *id));
+        requests.collect()
     }
 
     /// Returns whether the request was protected in transit: by its scheme, by going to localhost,

@@ -32,19 +32,7 @@ check! {
 fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let requests = facts.get::<Requests>()?;
     let trace = facts.get::<Trace>()?;
-    let navigation = &trace.navigation;
-    let documents = navigation
-        .earlier_documents
-        .iter()
-        .chain(&navigation.document_request);
-    let chain: Vec<&Request> = documents
-        .flat_map(|id| {
-            requests
-                .all
-                .iter()
-                .filter(move |request| request.exchange.id == *id)
-        })
-        .collect();
+    let chain = requests.of_documents(&trace.navigation);
     if chain.is_empty() {
         return Err(Missing(
             "the log has no request for the document".to_owned(),
