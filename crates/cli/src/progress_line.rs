@@ -18,7 +18,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 pub enum Count {
     /// Runs of one audit, or audits of one page.
     Runs(u32),
-    /// At most so many pairs of visits.
+    /// Pairs of visits of a comparison, which ends earlier if it is certain.
     Pairs(u32),
 }
 

@@ -6,6 +6,8 @@ use plumbline_model::report::{
     Conditions, CpuConditions, DeviceConditions, LocationConditions, LocationMode, Metric, Metrics,
     NetworkConditions, Report, Scores, TracedMetrics, View,
 };
+use plumbline_seam::{Order, VisitOptions};
+use plumbline_store::{AuditEntry, AuditState, Timestamp};
 use serde_json::json;
 
 use super::frame::{Page, PageFrame};
@@ -91,5 +93,30 @@ pub(super) fn report(text: &str) -> Report {
         }),
         categories: serde_json::from_value(categories).unwrap(),
         ..Report::failed(text, conditions, Failure::new(FailureCode::NoPaint, text))
+    }
+}
+
+/// Returns a completed audit as lists have it, with `text` wherever a user has chosen a text.
+pub(super) fn listed_audit(text: &str, options: VisitOptions) -> AuditEntry {
+    AuditEntry {
+        tracking_id: "trk_1".to_owned(),
+        audit_id: "aud_1".to_owned(),
+        batch_id: None,
+        order: Order {
+            url: text.to_owned(),
+            device: text.to_owned(),
+            network: text.to_owned(),
+            location: text.to_owned(),
+            options,
+        },
+        runs: 1,
+        labels: vec![text.to_owned()],
+        state: AuditState::Completed,
+        error: None,
+        accepted_at: Timestamp(0),
+        finished_at: Some(Timestamp(0)),
+        number: 1,
+        lab_data: None,
+        final_url: Some(text.to_owned()),
     }
 }

@@ -166,37 +166,17 @@ pub(crate) async fn page(
 #[cfg(test)]
 mod tests {
     use plumbline_catalog::BUILT_IN;
-    use plumbline_seam::{Order, VisitOptions};
-    use plumbline_store::{AuditEntry, AuditState, Timestamp};
+    use plumbline_seam::VisitOptions;
+    use plumbline_store::Timestamp;
 
     use super::super::audit_list::listed_row;
-    use super::super::testing::{EVIL, assert_text_only};
+    use super::super::testing::{EVIL, assert_text_only, listed_audit};
     use super::*;
 
     #[test]
     fn texts_of_audits_and_filters_are_escaped() {
         let catalog = Arc::new(Catalog::load(BUILT_IN).unwrap());
-        let audit = AuditEntry {
-            tracking_id: "trk_1".to_owned(),
-            audit_id: "aud_1".to_owned(),
-            batch_id: None,
-            order: Order {
-                url: EVIL.to_owned(),
-                device: EVIL.to_owned(),
-                network: EVIL.to_owned(),
-                location: EVIL.to_owned(),
-                options: VisitOptions::default(),
-            },
-            runs: 1,
-            labels: vec![EVIL.to_owned()],
-            state: AuditState::Completed,
-            error: None,
-            accepted_at: Timestamp(0),
-            finished_at: Some(Timestamp(0)),
-            number: 1,
-            lab_data: None,
-            final_url: Some(EVIL.to_owned()),
-        };
+        let audit = listed_audit(EVIL, VisitOptions::default());
         let form = FilterForm {
             url: EVIL.to_owned(),
             status: EVIL.to_owned(),

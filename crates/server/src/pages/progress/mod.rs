@@ -227,33 +227,17 @@ async fn follow(service: SharedState, account_id: String, id: String, events: mp
 #[cfg(test)]
 mod tests {
     use plumbline_catalog::BUILT_IN;
-    use plumbline_seam::{Order, VisitOptions};
-    use plumbline_store::{AuditState, Timestamp};
+    use plumbline_seam::VisitOptions;
+    use plumbline_store::AuditState;
 
-    use super::super::testing::{EVIL, assert_text_only};
+    use super::super::testing::{EVIL, assert_text_only, listed_audit};
     use super::*;
 
     fn audit(options: VisitOptions, runs: u32) -> AuditEntry {
         AuditEntry {
-            tracking_id: "trk_1".to_owned(),
-            audit_id: "aud_1".to_owned(),
-            batch_id: None,
-            order: Order {
-                url: EVIL.to_owned(),
-                device: EVIL.to_owned(),
-                network: EVIL.to_owned(),
-                location: EVIL.to_owned(),
-                options,
-            },
             runs,
-            labels: Vec::new(),
             state: AuditState::InProgress,
-            error: None,
-            accepted_at: Timestamp(0),
-            finished_at: None,
-            number: 1,
-            lab_data: None,
-            final_url: None,
+            ..listed_audit(EVIL, options)
         }
     }
 
