@@ -74,6 +74,8 @@ struct Thread {
     last: Counters,
     /// Number of samples since the counters changed.
     unchanged_samples: u32,
+    /// The number of the core that it ran on when it was read last.
+    core: Option<usize>,
 }
 
 /// The activity of a browser since the previous sample.
@@ -90,7 +92,7 @@ pub struct MainThread {
     pub process: i32,
     pub ran: Duration,
     pub waited: Duration,
-    /// The number of the core that it ran on last.
+    /// The number of the core that it ran on lately.
     pub core: Option<usize>,
 }
 
@@ -260,17 +262,7 @@ impl BrowserThreads {
                 process.looks += 1;
                 process.is_renderer = is_renderer(*id);
             }
-            let tasks = format!("/proc/{id}/task");
-            let mut is_alive = false;
-            for thread in numbered_entries(Path::new(&tasks)) {
-                is_alive = true;
-                if !process.threads.contains_key(&thread)
-                    && let Some(opened) = Thread::open(*id, thread)
-                {
-                    process.threads.insert(thread, opened);
-                }
-            }
-            is_alive
+            process.find_threads(*id)
         });
     }
 }
@@ -294,10 +286,34 @@ impl Process {
         self.clock.and_then(ProcessClock::now)
     }
 
-    fn has_unknown_threads(&self) -> bool {
+    /// Returns the number of threads; 0 if the process has ended.
+    fn number_of_threads(&self) -> u64 {
         let metadata = self.tasks.as_ref().and_then(|tasks| tasks.metadata().ok());
         // The directory has a link for each thread, and two of its own.
-        metadata.is_some_and(|metadata| metadata.nlink() > self.threads.len() as u64 + 2)
+        metadata.map_or(0, |metadata| metadata.nlink().saturating_sub(2))
+    }
+
+    fn has_unknown_threads(&self) -> bool {
+        self.number_of_threads() > self.threads.len() as u64
+    }
+
+    /// Searches for new threads, unless there are as many as are known. Returns whether the process
+    /// has any.
+    fn find_threads(&mut self, id: i32) -> bool {
+        let number = self.number_of_threads();
+        if number == self.threads.len() as u64 {
+            return number > 0;
+        }
+        let mut is_alive = false;
+        for thread in numbered_entries(Path::new(&format!("/proc/{id}/task"))) {
+            is_alive = true;
+            if !self.threads.contains_key(&thread)
+                && let Some(opened) = Thread::open(id, thread)
+            {
+                self.threads.insert(thread, opened);
+            }
+        }
+        is_alive
     }
 
     /// Adds the activity of the threads since the last sample. That of a thread that did not run
@@ -336,11 +352,14 @@ impl Process {
             if is_main {
                 activity.main_ran = activity.main_ran.max(ran);
                 activity.main_waited = activity.main_waited.max(waited);
+                if is_full || thread.core.is_none() {
+                    thread.core = thread.read_core();
+                }
                 sample.main_threads.push(MainThread {
                     process: id,
                     ran,
                     waited,
-                    core: thread.core(),
+                    core: thread.core,
                 });
             } else {
                 activity.other_waited = activity.other_waited.max(waited);
@@ -360,6 +379,7 @@ impl Thread {
             state: File::open(file("stat")).ok()?,
             last: Counters::default(),
             unchanged_samples: 0,
+            core: None,
         };
         opened.last = opened.read()?;
         Some(opened)
@@ -372,8 +392,9 @@ impl Thread {
         counters(std::str::from_utf8(text.get(..length)?).ok()?)
     }
 
-    /// Returns the number of the core that the thread ran on last.
-    fn core(&self) -> Option<usize> {
+    /// Returns the number of the core that the thread ran on last. This takes longer than reading
+    /// its counters.
+    fn read_core(&self) -> Option<usize> {
         let mut text = [0; 512];
         let length = self.state.read_at(&mut text, 0).ok()?;
         core_of(&text[..length])
