@@ -29,6 +29,8 @@ pub(super) type RequestKey = (String, String);
 
 pub(crate) struct Loading {
     main_frame: String,
+    /// URL of the first document, before redirects.
+    first_url: Option<String>,
     document: Option<Document>,
     documents: u32,
     loaded: bool,
@@ -74,6 +76,7 @@ impl Loading {
     pub(super) fn new(main_frame: String, plan: &VisitPlan, now: PageTime) -> Self {
         Self {
             main_frame,
+            first_url: None,
             document: None,
             documents: 0,
             loaded: false,
@@ -225,6 +228,7 @@ impl Loading {
         let is_document = event.kind == "Document" && event.frame_id == self.main_frame;
         if is_document && !self.is_current(&event.loader_id) {
             self.next_document = Some(event.request_id.clone());
+            self.first_url.get_or_insert(event.request.url);
         }
         self.requests = self.requests.saturating_add(1);
         let key = (session.to_owned(), event.request_id);
@@ -299,14 +303,10 @@ impl Loading {
 
     /// Returns the reason why a new document of the page cannot be measured.
     fn document_failure(&self, frame: &Frame) -> Option<Failure> {
-        if let Some(url) = &frame.unreachable_url {
-            let mut failure = self.status_failure(&frame.loader_id).unwrap_or_else(|| {
-                let error = self.errors.get(&frame.loader_id).map(String::as_str);
-                let status = self.status_of(&frame.loader_id);
-                from_net_error(error.unwrap_or("ERR_FAILED"), status)
-            });
-            if self.documents > 0 {
-                failure.message = format!("{} The page had navigated to {url}.", failure.message);
+        if let Some(mut failure) = self.response_failure(frame) {
+            let url = frame.unreachable_url.as_ref().unwrap_or(&frame.url);
+            if self.first_url.as_ref().is_some_and(|first| first != url) {
+                failure.message = format!("{} The page had redirected to {url}.", failure.message);
             }
             return Some(failure);
         }
@@ -317,18 +317,26 @@ impl Loading {
                 "The page navigated to a URL that no page may open.",
             ));
         }
-        if let Some(failure) = self.status_failure(&frame.loader_id) {
-            return Some(failure);
-        }
-        if !is_html(&frame.mime_type) {
-            return Some(not_html(&frame.mime_type));
-        }
         (self.documents >= MAX_DOCUMENTS).then(|| {
             Failure::new(
                 FailureCode::TooManyRedirects,
                 format!("The page navigated more than {MAX_DOCUMENTS} times."),
             )
         })
+    }
+
+    /// Returns the reason why the response for a new document does not allow to measure it.
+    fn response_failure(&self, frame: &Frame) -> Option<Failure> {
+        let loader = &frame.loader_id;
+        if let Some(failure) = self.status_failure(loader) {
+            return Some(failure);
+        }
+        if frame.unreachable_url.is_some() {
+            let error = self.errors.get(loader).map_or("ERR_FAILED", String::as_str);
+            return Some(from_net_error(error, self.status_of(loader)));
+        }
+        let is_blocked = frame.url == "about:blank#blocked";
+        (!is_blocked && !is_html(&frame.mime_type)).then(|| not_html(&frame.mime_type))
     }
 
     /// Handles a change of the URL without a new document.

@@ -171,6 +171,27 @@ fn the_failure_of_a_navigation_contains_its_url() {
 }
 
 #[test]
+fn an_error_page_after_a_redirect_names_its_url() {
+    let failure_at = |url: &str| {
+        let mut scenario = Scenario::new();
+        scenario.sent(0, "L1", "http://a.test/", "Document");
+        let response = json!({
+            "requestId": "L1", "type": "Document", "response": {"url": url, "status": 404},
+        });
+        let response = serde_json::from_value(response).unwrap();
+        scenario.loading.response_received(response);
+        scenario.committed(100, "L1", url);
+        scenario.loading.failure().unwrap().message.clone()
+    };
+    let not_found = "The server responded with status 404.";
+    assert_eq!(failure_at("http://a.test/"), not_found);
+    assert_eq!(
+        failure_at("http://a.test/gone"),
+        format!("{not_found} The page had redirected to http://a.test/gone.")
+    );
+}
+
+#[test]
 fn the_numbers_of_documents_and_bytes_are_limited() {
     let mut scenario = Scenario::new();
     for n in 0..=MAX_DOCUMENTS {
