@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use plumbline_seam::{
-    BasicAuth, Cookie, Header, InvalidOption, ReplacementError, Secret, Steps, VisitOptions,
+    BasicAuth, Consent, Cookie, Header, InvalidOption, ReplacementError, Secret, Steps, VisitOptions,
     check_secret_value, without_value,
 };
 use serde::de::DeserializeOwned;
@@ -100,15 +100,34 @@ pub fn resolve(
 }
 
 /// Returns an error if something shall be measured after the visits where that is not possible.
-pub fn refuse_flow(options: &VisitOptions, what: &str) -> Result<(), Exit> {
+pub fn refuse_later_measurements(options: &VisitOptions, what: &str) -> Result<(), Exit> {
     let message = if !options.flow.is_empty() {
         format!("flow: no steps are measured in a {what}; use `plumbline audit`")
     } else if options.profile {
         format!("profile: no functions are profiled in a {what}; use `plumbline audit`")
+    } else if !options.interactions.is_none() {
+        format!("interactions: no inputs are made in a {what}; use `plumbline audit`")
     } else {
         return Ok(());
     };
     Err(Exit::usage(message))
+}
+
+/// Returns an error if an option needs the servers of a page, which are not connected to while a
+/// recording is visited.
+pub fn refuse_with_recording(options: &VisitOptions) -> Result<(), Exit> {
+    refuse_later_measurements(options, "visit of a recording")?;
+    let needed = [
+        ("steps", !options.steps.is_empty()),
+        ("consent", options.consent != Consent::None),
+        ("view", !options.view.is_first()),
+    ];
+    match needed.iter().find(|(_, is_set)| *is_set) {
+        Some((name, _)) => Err(Exit::usage(format!(
+            "{name}: not possible in a visit of a recording"
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Returns the options with the values of environment variables in place of the placeholders of
@@ -194,6 +213,26 @@ mod tests {
         let path = directory.path().join(name);
         std::fs::write(&path, text).unwrap();
         (directory, path)
+    }
+
+    #[test]
+    fn options_that_need_servers_are_refused_with_a_recording() {
+        let refused = |text: &str| {
+            let options: VisitOptions = serde_json::from_str(text).unwrap();
+            refuse_with_recording(&options).err()
+        };
+        assert!(refused("{}").is_none());
+        assert!(refused(r#"{"quick": true}"#).is_none());
+        for text in [
+            r#"{"steps": [{"type": "goto", "url": "https://a.test/"}]}"#,
+            r#"{"flow": [{"type": "click", "selector": "a"}]}"#,
+            r#"{"interactions": true}"#,
+            r#"{"profile": true}"#,
+            r#"{"consent": "accept"}"#,
+            r#"{"view": "repeat"}"#,
+        ] {
+            assert!(matches!(refused(text), Some(Exit::Usage(_))), "{text}");
+        }
     }
 
     fn message(result: Result<VisitOptions, Exit>) -> String {

@@ -11,7 +11,7 @@ impl Interactions {
     /// The largest number of controls.
     pub const ALL: Self = Self(8);
     /// The rule for values of the API, files and the command line.
-    pub const RULE: &str = "Interactions are true, false, or a number of controls between 1 and 8.";
+    pub const RULE: &str = "Interactions are true, false, or a number of controls of at most 8.";
 
     /// Returns the number of controls if it is allowed.
     pub fn of(number: u64) -> Option<Self> {

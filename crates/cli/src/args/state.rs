@@ -7,9 +7,9 @@ use plumbline_model::report::{Consent, View};
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Signed in, consented")]
 pub struct StateArgs {
-    /// Read the members `state`, `expect`, `steps`, `flow`, `consent` and `view` of the API from
-    /// this file (JSON, or TOML if its name ends with .toml); other flags add to it. Other users of
-    /// this machine can see the values of flags: prefer the file
+    /// Read the members `state`, `expect`, `steps`, `consent` and `view` of the API, and `flow` for
+    /// `audit`, from this file (JSON, or TOML if its name ends with .toml); other flags add to it.
+    /// Other users of this machine can see the values of flags: prefer the file
     #[arg(long, value_name = "FILE")]
     pub state: Option<PathBuf>,
     /// Set a cookie for the host of the URL; repeatable

@@ -48,6 +48,9 @@ pub async fn run(args: AuditArgs) -> Result<Exit, Exit> {
     if let Some(number) = args.interactions {
         options.interactions = Interactions::of(number.into()).unwrap_or_default();
     }
+    if args.recording.is_some() {
+        visit_options::refuse_with_recording(&options)?;
+    }
     let recording = args.recording.as_deref().map(RecordingFile::read);
     let recording = recording.transpose()?;
     let url = match (args.url, &recording) {

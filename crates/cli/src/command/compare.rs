@@ -20,7 +20,10 @@ use crate::visit_options;
 /// Runs `plumbline compare`, on two pages or on two recordings.
 pub async fn run(args: CompareArgs) -> Result<Exit, Exit> {
     let mut options = visit_options::resolve(args.state, None, false)?;
-    visit_options::refuse_flow(&options, "comparison")?;
+    visit_options::refuse_later_measurements(&options, "comparison")?;
+    if args.recordings {
+        visit_options::refuse_with_recording(&options)?;
+    }
     options.quick |= args.comparison.quick;
     let pages: [String; 2] = args
         .pages

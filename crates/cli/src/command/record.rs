@@ -16,7 +16,7 @@ use crate::visit_options;
 /// Runs `plumbline record`.
 pub async fn run(args: RecordArgs) -> Result<Exit, Exit> {
     let mut options = visit_options::resolve(args.state, None, args.allow_error_status)?;
-    visit_options::refuse_flow(&options, "recording")?;
+    visit_options::refuse_later_measurements(&options, "recording")?;
     options.quick = true;
     options.record = true;
     let (auditor, [order], _) = prepare(args.conditions, [args.url], options)?;
