@@ -23,4 +23,5 @@ pub mod report;
 pub mod responsiveness;
 pub mod runs;
 pub mod scoring;
+pub mod size;
 pub mod summary;

@@ -2,6 +2,7 @@
 
 use plumbline_model::category::Fraction;
 use plumbline_model::report::Metric;
+use plumbline_model::size::size;
 
 /// A no-break space.
 const NBSP: char = '\u{a0}';
@@ -29,16 +30,9 @@ pub fn tick(ms: f64) -> String {
     format!("{text}{NBSP}s")
 }
 
-/// Formats a size in units of 1,024 bytes, as the checks' summaries and Lighthouse do.
+/// Formats a size on one line.
 pub fn bytes(bytes: u64) -> String {
-    const KIB: f64 = 1024.0;
-    let kib = bytes as f64 / KIB;
-    match bytes {
-        0..1_000 => format!("{bytes}{NBSP}B"),
-        _ if kib < 9.95 => format!("{kib:.1}{NBSP}KiB"),
-        _ if kib < 999.5 => format!("{kib:.0}{NBSP}KiB"),
-        _ => format!("{:.2}{NBSP}MiB", kib / KIB),
-    }
+    size(bytes as f64).replace(' ', "\u{a0}")
 }
 
 /// Formats a number with its noun.

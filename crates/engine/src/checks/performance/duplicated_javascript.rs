@@ -1,6 +1,7 @@
 use std::collections::HashMap;
 
 use plumbline_model::check::{Cell, Findings, Row, Unit};
+use plumbline_model::size::size;
 use plumbline_trace::{Resource, Trace};
 
 use crate::checks::{Outcome, check, count};
@@ -73,9 +74,9 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let outcome = match modules.len() {
         0 => Outcome::pass(),
         number => Outcome::fail(format!(
-            "{}: {:.0} KiB could be saved.",
+            "{}: {} could be saved.",
             count(number, "duplicate module", "duplicate modules"),
-            wasted_bytes / 1024.0
+            size(wasted_bytes)
         )),
     };
     let table = Findings::new([

@@ -1,4 +1,5 @@
 use plumbline_model::check::{Cell, Findings, Row, Unit};
+use plumbline_model::size::size;
 use plumbline_vendored::entities;
 
 use crate::checks::{Outcome, check};
@@ -92,7 +93,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
             Cell::Bytes(sum.bytes),
         ])
     }));
-    let summary = format!("{} requests, {:.0} KiB.", total.count, total.bytes / 1024.0);
+    let summary = format!("{} requests, {}.", total.count, size(total.bytes));
     Ok(Outcome::informative(summary).with(table.into()))
 }
 

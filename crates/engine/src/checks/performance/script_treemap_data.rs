@@ -1,6 +1,7 @@
 use std::collections::HashMap;
 
 use plumbline_model::check::{Cell, Findings, Row, Unit};
+use plumbline_model::size::size;
 
 use crate::checks::{Outcome, check, count};
 use crate::facts::{Facts, Missing, Requests, Script, Scripts, transferred_share};
@@ -81,7 +82,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
             row(name, part.length, part.transferred_bytes, part.unused)
         }))
     }));
-    let summary = format!("{number} with scripts of {:.0} KiB.", total / 1024.0);
+    let summary = format!("{number} with scripts of {}.", size(total));
     Ok(Outcome::informative(summary).with(table.into()))
 }
 

@@ -1,5 +1,6 @@
 use plumbline_model::check::{Cell, Findings, Row, Unit};
 use plumbline_model::scoring::Curve;
+use plumbline_model::size::size;
 
 use crate::checks::{Outcome, check};
 use crate::facts::{Facts, Missing, Request, Requests};
@@ -45,7 +46,7 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         by_size.then_with(|| a.url.as_str().cmp(b.url.as_str()))
     });
     let total_bytes: f64 = heavy.iter().map(|request| request.transfer_bytes()).sum();
-    let summary = format!("Total size {:.0} KiB.", total_bytes / 1024.0);
+    let summary = format!("Total size {}.", size(total_bytes));
     let outcome = if CURVE.score(total_bytes) >= 0.9 {
         Outcome::pass().with_summary(summary)
     } else {

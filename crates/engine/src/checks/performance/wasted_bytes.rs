@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use plumbline_model::check::{Cell, Findings, Row, Savings, Unit};
+use plumbline_model::size::size;
 use plumbline_trace::Trace;
 
 use crate::checks::{Outcome, count};
@@ -32,9 +33,9 @@ pub(super) fn outcome(
     let outcome = match files.len() {
         0 => Outcome::pass(),
         number => Outcome::fail(format!(
-            "{}: {:.0} KiB could be saved.",
+            "{}: {} could be saved.",
             count(number, one, many),
-            wasted_bytes / 1024.0
+            size(wasted_bytes)
         )),
     };
     let savings = savings(facts, &files);
