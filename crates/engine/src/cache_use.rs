@@ -59,10 +59,13 @@ fn is_conditional(request: &Request) -> bool {
 }
 
 /// Returns the size of a response, as it was transferred when it was stored. Without a length in
-/// its headers, that of the decoded body is the nearest.
+/// its headers, that of the decoded body is the nearest. A service worker can give its responses
+/// any length.
 fn size(request: &Request) -> u64 {
     let length = header(request, "content-length").and_then(|length| length.parse().ok());
-    length.unwrap_or(request.exchange.resource_bytes)
+    length
+        .filter(|_| !request.exchange.is_from_service_worker())
+        .unwrap_or(request.exchange.resource_bytes)
 }
 
 /// Returns the reason why a file that rarely changes was transferred. `None` if it is not known, as
@@ -170,6 +173,18 @@ mod tests {
         assert_eq!((transferred.requests, transferred.bytes), (1, 3_200));
         // It may be new on this page.
         assert_eq!(summary.cacheable, []);
+    }
+
+    #[test]
+    fn a_service_worker_does_not_state_the_size_of_its_responses() {
+        let served = |name: &str| {
+            request(&format!("https://a.example/{name}"), |_, response| {
+                response.from_service_worker = true;
+                response.headers = headers(&[("Content-Length", "18446744073709551615")]);
+            })
+        };
+        let summary = summary(vec![served("a.js"), served("b.js")]);
+        assert_eq!((summary.cached.requests, summary.cached.bytes), (2, 18_000));
     }
 
     #[test]

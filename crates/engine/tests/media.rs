@@ -10,6 +10,7 @@ use plumbline_engine::media::report_media;
 use std::io::Read;
 
 use plumbline_model::media::ReportMedia;
+use serde_json::{Value, json};
 
 /// Returns the recorded loads of `tests/data` as bundles.
 fn bundles() -> Vec<(String, Bundle)> {
@@ -118,6 +119,48 @@ fn media_of_every_recorded_load_are_consistent() {
             assert!(unpacked == shown, "{name} comes back as it was");
         }
     }
+}
+
+#[test]
+fn totals_include_the_requests_that_are_not_listed() {
+    const ADDED: usize = 1_100;
+    let (_, mut bundle) = bundles().swap_remove(0);
+    let before = report_media(&bundle).unwrap();
+    let mut log: Vec<Value> = serde_json::from_slice(&bundle.log).unwrap();
+    for number in 0..ADDED {
+        let (id, url) = (
+            format!("added-{number}"),
+            format!("https://cdn.test/{number}"),
+        );
+        log.extend([
+            json!({"method": "Network.requestWillBeSent", "params": {"requestId": id,
+                "type": "Font", "timestamp": 1e6, "request": {"url": url}}}),
+            json!({"method": "Network.responseReceived", "params": {"requestId": id, "type": "Font",
+                "timestamp": 1e6, "response": {"url": url, "status": 200}}}),
+            json!({"method": "Network.loadingFinished", "params": {"requestId": id,
+                "timestamp": 1e6, "encodedDataLength": 1_000}}),
+        ]);
+    }
+    bundle.log = serde_json::to_vec(&log).unwrap();
+    let media = report_media(&bundle).unwrap();
+    assert_eq!(media.requests.len(), 1_000);
+    assert_eq!(media.request_count(), before.request_count() + ADDED);
+    let added_bytes = ADDED as u64 * 1_000;
+    assert_eq!(
+        media.transfer_bytes(),
+        before.transfer_bytes() + added_bytes
+    );
+    assert_eq!(
+        media.render_blocking_requests,
+        before.render_blocking_requests
+    );
+    let of_host = media.by_host.iter().find(|total| total.name == "cdn.test");
+    assert_eq!(of_host.unwrap().requests, ADDED);
+    let fonts = media.total_of_type("Font");
+    assert_eq!(
+        fonts.requests,
+        before.total_of_type("Font").requests + ADDED
+    );
 }
 
 #[test]

@@ -29,8 +29,8 @@ pub struct RequestGroup {
 
 impl RequestGroup {
     pub fn add(&mut self, bytes: u64) {
-        self.requests += 1;
-        self.bytes += bytes;
+        self.requests = self.requests.saturating_add(1);
+        self.bytes = self.bytes.saturating_add(bytes);
     }
 }
 
@@ -42,4 +42,17 @@ pub struct CacheableRequest {
     pub bytes: u64,
     /// A sentence that says why the cache did not answer.
     pub reason: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_that_a_page_invents_do_not_overflow() {
+        let mut group = RequestGroup::default();
+        group.add(u64::MAX);
+        group.add(1);
+        assert_eq!((group.requests, group.bytes), (2, u64::MAX));
+    }
 }

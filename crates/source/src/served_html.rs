@@ -1,5 +1,7 @@
 //! The content of a document as the server sent it, without what its scripts add.
 
+use std::borrow::Cow;
+
 /// Number of characters of the text that are kept.
 const MAX_CHARS: usize = 20_000;
 
@@ -135,24 +137,61 @@ fn from_end_tag<'h>(html: &'h str, name: &str) -> &'h str {
     ""
 }
 
-/// Replaces the most frequent character references.
-fn decoded(text: &str) -> String {
+/// Replaces numeric character references and the most frequent named ones. Others remain.
+fn decoded(text: &str) -> Cow<'_, str> {
     if !text.contains('&') {
-        return text.to_owned();
+        return Cow::Borrowed(text);
     }
-    [
-        ("&nbsp;", " "),
-        ("&lt;", "<"),
-        ("&gt;", ">"),
-        ("&quot;", "\""),
-        ("&#39;", "'"),
-        ("&apos;", "'"),
-        ("&amp;", "&"),
-    ]
-    .iter()
-    .fold(text.to_owned(), |text, (reference, character)| {
-        text.replace(reference, character)
-    })
+    let mut decoded = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('&') {
+        decoded.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        let is_end = |c: char| !c.is_ascii_alphanumeric() && c != '#';
+        let (name, after) = rest.split_at(rest.find(is_end).unwrap_or(rest.len()));
+        match (referenced(name), after.strip_prefix(';')) {
+            (Some(character), Some(after)) => {
+                decoded.push(character);
+                rest = after;
+            }
+            _ => decoded.push('&'),
+        }
+    }
+    decoded.push_str(rest);
+    Cow::Owned(decoded)
+}
+
+/// Returns the character that a reference stands for, if it is numeric or frequent.
+fn referenced(name: &str) -> Option<char> {
+    if let Some(number) = name.strip_prefix('#') {
+        let code = match number.strip_prefix(['x', 'X']) {
+            Some(digits) => u32::from_str_radix(digits, 16),
+            None => number.parse(),
+        };
+        return code.ok().map(character);
+    }
+    match name {
+        "nbsp" => Some(' '),
+        "lt" => Some('<'),
+        "gt" => Some('>'),
+        "quot" => Some('"'),
+        "apos" => Some('\''),
+        "amp" => Some('&'),
+        _ => None,
+    }
+}
+
+/// Returns the character with a number. HTML reads the numbers of controls as Windows-1252 (HTML
+/// Standard, 13.2.5.80 Numeric character reference end state).
+fn character(code: u32) -> char {
+    /// The characters from 128 to 159.
+    const WINDOWS_1252: &str = "€\u{81}‚ƒ„…†‡ˆ‰Š‹Œ\u{8d}Ž\u{8f}\u{90}‘’“”•–—˜™š›œ\u{9d}žŸ";
+    let index = code.checked_sub(0x80).and_then(|it| it.try_into().ok());
+    let listed = index.and_then(|index| WINDOWS_1252.chars().nth(index));
+    let of_code = || char::from_u32(code).filter(|c| *c != '\0');
+    listed
+        .or_else(of_code)
+        .unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
 #[cfg(test)]
@@ -184,6 +223,30 @@ mod tests {
             "Hello, world 5 < 6 & 7",
             3,
         );
+    }
+
+    #[test]
+    fn character_references_are_decoded_once() {
+        for (html, text) in [
+            ("Don&#8217;t panic", "Don’t panic"),
+            ("Caf&#xE9; &#X41;&#65;&nbsp;&apos;", "Café AA '"),
+            // Numbers of Windows-1252, and numbers of no character.
+            ("c&#156;ur&#146;s", "cœur’s"),
+            (
+                "&#0; &#xD800; &#x110000; &#128;",
+                "\u{fffd} \u{fffd} \u{fffd} €",
+            ),
+            // The reader sees a reference here.
+            ("&amp;#8217; &amp;amp;", "&#8217; &amp;"),
+            // Other names remain, and so does what is no reference.
+            ("caf&eacute; &", "caf&eacute; &"),
+            (
+                "&; &#; &#x; &#65 &é; &lt &#99999999999; &",
+                "&; &#; &#x; &#65 &é; &lt &#99999999999; &",
+            ),
+        ] {
+            is(html, text, 0);
+        }
     }
 
     #[test]

@@ -68,4 +68,4 @@ pub use task_dependencies::{Dependency, TaskDependencies};
 pub use tasks::{Task, Tasks};
 pub use timing::ResourceTiming;
 pub use user_timings::UserTiming;
-pub use work::{BackgroundWork, WorkKind, WorkSpan};
+pub use work::{BackgroundWork, WorkKind, WorkSpan, WorkerScript};

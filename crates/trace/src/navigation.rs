@@ -1,12 +1,14 @@
 //! The inspected frame, its processes, and the start of the navigation that is measured.
 
+use std::collections::BTreeSet;
+
 use serde::Deserialize;
 
 use crate::TraceError;
 use crate::event::TraceEvent;
 use crate::frames::{Frames, NamedFrame, page_frames};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Thread {
     pub process_id: i64,
     pub thread_id: i64,
@@ -32,6 +34,8 @@ pub struct Navigation {
     /// The main thread of each process that hosted the main frame; more than one if a navigation
     /// crossed sites.
     pub main_threads: Vec<Thread>,
+    /// The threads of dedicated workers in these processes.
+    pub worker_threads: Vec<Thread>,
 }
 
 impl Navigation {
@@ -63,6 +67,7 @@ pub(crate) struct NavigationEvents {
 enum ThreadName {
     RendererMain,
     BrowserMain,
+    DedicatedWorker,
 }
 
 #[derive(Debug)]
@@ -165,6 +170,7 @@ impl NavigationEvents {
                 let name = match event.args::<NameArgs>().map(|args| args.name).as_deref() {
                     Some("CrRendererMain") => ThreadName::RendererMain,
                     Some("CrBrowserMain") => ThreadName::BrowserMain,
+                    Some("DedicatedWorker thread") => ThreadName::DedicatedWorker,
                     _ => return,
                 };
                 self.thread_names.push((event.ts_us, thread, name));
@@ -222,6 +228,7 @@ impl NavigationEvents {
             time_origin_us,
             url: url.unwrap_or_default(),
             document_request: last.and_then(|start| start.document_request.clone()),
+            worker_threads: self.worker_threads(&main_threads),
             main_threads,
             earlier_documents: earlier
                 .filter_map(|start| start.document_request.clone())
@@ -266,6 +273,19 @@ impl NavigationEvents {
             (thread == start.thread).then_some((frame, start.thread.process_id))
         };
         from_browser().or_else(from_page).or_else(from_navigation)
+    }
+
+    /// Returns the threads of dedicated workers in the processes of these main threads.
+    fn worker_threads(&self, main_threads: &[Thread]) -> Vec<Thread> {
+        let is_of_page = |thread: &Thread| {
+            let mut main_threads = main_threads.iter();
+            main_threads.any(|main| main.process_id == thread.process_id)
+        };
+        let named = self.thread_names.iter();
+        let workers = named.filter(|(_, _, name)| *name == ThreadName::DedicatedWorker);
+        let of_page = workers.map(|(_, thread, _)| *thread).filter(is_of_page);
+        let distinct: BTreeSet<Thread> = of_page.collect();
+        distinct.into_iter().collect()
     }
 
     fn main_threads(&self, main_id: &str, starting_process: i64) -> Vec<Thread> {

@@ -28,7 +28,7 @@ use crate::shifts::Shifts;
 use crate::task_dependencies::{DependencyEvents, TaskDependencies};
 use crate::tasks::{TaskEvents, Tasks};
 use crate::user_timings::{TimingEvents, UserTiming};
-use crate::work::{WorkEvents, WorkSpan};
+use crate::work::{WorkEvents, WorkSpan, WorkerScript};
 
 /// The name of the event of a frame that a compositor submitted.
 const DRAW_FRAME: &str = "DrawFrame";
@@ -57,6 +57,8 @@ pub struct Trace {
     pub resources: Resources,
     /// All work of the page's main threads in order of the start, outer before inner.
     pub work: Vec<WorkSpan>,
+    /// The times in which dedicated workers of the page ran scripts, in the order of their ends.
+    pub worker_scripts: Vec<WorkerScript>,
     pub reflows: Vec<ForcedReflow>,
     /// Sampling profiles of the page's main threads, if the trace was recorded with a profiler.
     pub profiles: Vec<Profile>,
@@ -165,6 +167,7 @@ impl<'a> Collected<'a> {
             frame.is_none_or(|frame| frames.contains(frame))
         });
         Ok(Trace {
+            worker_scripts: self.work.worker_scripts(&navigation.worker_threads),
             work: self
                 .work
                 .of_threads(threads, &frames, self.end_us, &mut reflows),

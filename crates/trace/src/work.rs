@@ -61,6 +61,14 @@ impl WorkSpan {
     }
 }
 
+/// A time in which a dedicated worker ran a script.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorkerScript {
+    pub start_us: f64,
+    pub end_us: f64,
+    pub url: Arc<str>,
+}
+
 /// An event with a duration. Its arguments are parsed only if its thread turns out to be a main
 /// thread of the page.
 #[derive(Debug)]
@@ -96,6 +104,25 @@ impl<'a> WorkEvents<'a> {
                 dur_us: event.dur_us.unwrap_or(0.0),
                 args: event.args,
             });
+    }
+
+    /// Returns the times in which these threads of workers ran scripts, in the order of their ends.
+    pub(crate) fn worker_scripts(&self, threads: &[Thread]) -> Vec<WorkerScript> {
+        let events = threads.iter().filter_map(|thread| self.threads.get(thread));
+        let runs = events.flatten().filter(|event| {
+            event.phase == b'X' && matches!(event.name.as_ref(), "EvaluateScript" | "FunctionCall")
+        });
+        let script = |event: &WorkEvent<'a>| {
+            let url = attribution::named_url(event.args)?;
+            Some(WorkerScript {
+                start_us: event.ts_us,
+                end_us: event.ts_us + event.dur_us,
+                url: Arc::from(url.as_ref()),
+            })
+        };
+        let mut scripts: Vec<WorkerScript> = runs.filter_map(script).collect();
+        scripts.sort_by(|a, b| a.end_us.total_cmp(&b.end_us));
+        scripts
     }
 
     /// Returns the work of the given threads in order of the start, each span before its nested

@@ -20,6 +20,10 @@ fn span(name: &str, ts_us: i64, dur_us: i64, args: Value) -> Value {
 }
 
 fn work(events: Vec<Value>) -> Vec<WorkSpan> {
+    trace(events).work
+}
+
+fn trace(events: Vec<Value>) -> Trace {
     let mut all = vec![
         json!({"name": "thread_name", "cat": "__metadata", "ph": "M", "pid": 1, "tid": 2, "ts": 0,
             "args": {"name": "CrRendererMain"}}),
@@ -29,13 +33,45 @@ fn work(events: Vec<Value>) -> Vec<WorkSpan> {
             "args": {"frame": "F", "data": {"documentLoaderURL": PAGE, "isLoadingMainFrame": true}}}),
     ];
     all.extend(events);
-    Trace::read(&serde_json::to_vec(&all).unwrap())
-        .unwrap()
-        .work
+    Trace::read(&serde_json::to_vec(&all).unwrap()).unwrap()
 }
 
 fn urls(work: &WorkSpan) -> Vec<&str> {
     work.urls.iter().map(AsRef::as_ref).collect()
+}
+
+#[test]
+fn scripts_of_workers_are_those_of_the_pages_processes() {
+    let thread = |process: i64, thread: i64, name: &str| {
+        json!({"name": "thread_name", "cat": "__metadata", "ph": "M", "pid": process, "tid": thread,
+            "ts": 0, "args": {"name": name}})
+    };
+    let on = |process: i64, thread: i64, mut event: Value| {
+        event["pid"] = json!(process);
+        event["tid"] = json!(thread);
+        event
+    };
+    let script = |name: &str, ts_us: i64, dur_us: i64, url: &str| {
+        span(name, ts_us, dur_us, json!({"data": {"url": url}}))
+    };
+    let trace = trace(vec![
+        thread(1, 5, "DedicatedWorker thread"),
+        thread(1, 6, "ThreadPoolForegroundWorker"),
+        thread(7, 5, "DedicatedWorker thread"),
+        script("EvaluateScript", 100, 50, "http://page/a.js"),
+        on(1, 5, script("EvaluateScript", 200, 100, "http://page/w.js")),
+        on(1, 5, script("FunctionCall", 210, 20, "http://page/w.js")),
+        on(1, 5, script("FunctionCall", 400, 20, "")),
+        on(1, 5, script("Layout", 500, 20, "http://page/w.js")),
+        on(1, 6, script("FunctionCall", 600, 20, "http://page/w.js")),
+        on(7, 5, script("FunctionCall", 700, 20, "http://other/w.js")),
+    ]);
+    let scripts = trace.worker_scripts.iter();
+    let scripts: Vec<_> = scripts
+        .map(|script| (script.start_us, script.end_us, script.url.as_ref()))
+        .collect();
+    let url = "http://page/w.js";
+    assert_eq!(scripts, [(210.0, 230.0, url), (200.0, 300.0, url)]);
 }
 
 #[test]

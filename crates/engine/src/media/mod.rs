@@ -15,9 +15,13 @@ use serde::Deserialize;
 
 use crate::facts::{DeviceWork, Facts, LargestContent, ScriptUrls};
 use crate::metrics::Measured;
+use critical_path::CriticalPath;
 
 /// The time that charts show after the last event. An idle page is observed for five seconds more.
 const TAIL_MS: f64 = 400.0;
+
+/// The maximum number of requests that are listed.
+const MAX_REQUESTS: usize = 1000;
 
 /// Collects the report media of a visit; returns `None` without a readable trace.
 pub fn report_media(bundle: &Bundle) -> Option<ReportMedia> {
@@ -41,8 +45,7 @@ pub(crate) fn of(facts: &Facts) -> Option<ReportMedia> {
     let lcp_image = lcp_image.map(|image| image.url.as_str());
     // Measuring needs the log, so it is available.
     let log = facts.get::<ProtocolLog>().ok()?;
-    let (mut requests, requests_left_out) =
-        requests::requests(&log, &bundle.final_url, &trace, lcp_image);
+    let mut requests = requests::requests(&log, &bundle.final_url, &trace, lcp_image);
     let connections = facts.get::<FailedConnections>().ok()?;
     for request in &mut requests {
         let error = request.error.take();
@@ -66,8 +69,15 @@ pub(crate) fn of(facts: &Facts) -> Option<ReportMedia> {
             let image = largest.as_ref().and_then(|largest| largest.image.as_ref());
             critical_path::critical_path(&trace, &scripts, paint.ts_us, image)
         }
-        _ => Vec::new(),
+        _ => CriticalPath::default(),
     };
+    // Totals include the requests that are left out.
+    let by_type = totals::by_type(&requests);
+    let by_host = totals::by_host(&requests);
+    let render_blocking = requests.iter().filter(|request| request.render_blocking);
+    let render_blocking_requests = Some(render_blocking.count());
+    let requests_left_out = requests.len().saturating_sub(MAX_REQUESTS);
+    requests.truncate(MAX_REQUESTS);
     Some(ReportMedia {
         format: FORMAT,
         marks: Marks {
@@ -78,10 +88,11 @@ pub(crate) fn of(facts: &Facts) -> Option<ReportMedia> {
             last_change_ms: marks.last_change_ms.map(to_us),
         },
         end_ms: to_us(end_ms),
-        by_type: totals::by_type(&requests),
-        by_host: totals::by_host(&requests),
+        by_type,
+        by_host,
         requests,
         requests_left_out,
+        render_blocking_requests,
         film,
         film_end_ms: trace
             .screenshots_end_us
@@ -91,7 +102,8 @@ pub(crate) fn of(facts: &Facts) -> Option<ReportMedia> {
         screenshot_css_width: css_width(bundle),
         full_page: full_page::full_page(bundle),
         main_thread: main_thread::main_thread(&trace, &work, end_ms),
-        critical_path,
+        critical_path: critical_path.steps,
+        critical_path_totals: critical_path.totals,
         steps: steps(bundle),
         flow: flow(bundle),
     })

@@ -23,8 +23,6 @@ pub(super) fn round(request: &mut RequestEntry) {
     }
 }
 
-/// The maximum number of requests; further ones are only counted.
-const MAX_REQUESTS: usize = 1000;
 const MAX_URL_CHARS: usize = 1000;
 const MAX_HEADER_CHARS: usize = 200;
 /// The response headers about caching, compression and the server.
@@ -36,13 +34,13 @@ const HEADERS: [&str; 5] = [
     "server-timing",
 ];
 
-/// Returns the requests in the order of their start, and the number of those left out.
+/// Returns the requests in the order of their start.
 pub(super) fn requests(
     log: &ProtocolLog,
     final_url: &str,
     trace: &Trace,
     lcp_image: Option<&str>,
-) -> (Vec<RequestEntry>, usize) {
+) -> Vec<RequestEntry> {
     let origin_ms = trace.navigation.time_origin_us / 1000.0;
     let page_host = host_of(final_url);
     let mut entries: Vec<RequestEntry> = log
@@ -66,9 +64,7 @@ pub(super) fn requests(
         })
         .collect();
     entries.sort_by(|a, b| a.start_ms.total_cmp(&b.start_ms));
-    let left_out = entries.len().saturating_sub(MAX_REQUESTS);
-    entries.truncate(MAX_REQUESTS);
-    (entries, left_out)
+    entries
 }
 
 /// Creates a row of the waterfall; returns `None` for requests that did not use the network.

@@ -19,7 +19,7 @@ fn totals(requests: &[RequestEntry], name: impl Fn(&RequestEntry) -> String) -> 
         let total = totals.entry(name.clone()).or_default();
         total.name = name;
         total.requests += 1;
-        total.bytes += request.transfer_bytes;
+        total.bytes = total.bytes.saturating_add(request.transfer_bytes);
         total.third_party |= request.third_party;
     }
     let mut totals: Vec<RequestTotals> = totals.into_values().collect();

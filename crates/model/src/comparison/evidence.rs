@@ -43,6 +43,13 @@ pub struct DifferentRequest {
     pub bytes: [Option<u64>; 2],
 }
 
+/// The requests of a page for one URL.
+#[derive(Debug, Clone, Copy, Default)]
+struct Transfers {
+    requests: usize,
+    bytes: u64,
+}
+
 /// Returns the requests and the work of two pages.
 pub fn evidence(media: [&ReportMedia; 2]) -> Vec<EvidenceRow> {
     use EvidenceUnit::{Bytes, Count, Milliseconds};
@@ -52,21 +59,14 @@ pub fn evidence(media: [&ReportMedia; 2]) -> Vec<EvidenceRow> {
         unit,
         values: media.map(of),
     };
-    let scripts = |media: &ReportMedia| -> Vec<u64> {
-        let scripts = media.requests.iter().filter(|it| it.kind == SCRIPT);
-        scripts.map(|request| request.transfer_bytes).collect()
-    };
     vec![
-        row("Requests", Count, &|media| {
-            (media.requests.len() + media.requests_left_out) as f64
+        row("Requests", Count, &|media| media.request_count() as f64),
+        row("Transferred", Bytes, &|media| media.transfer_bytes() as f64),
+        row("Scripts", Count, &|media| {
+            media.total_of_type(SCRIPT).requests as f64
         }),
-        row("Transferred", Bytes, &|media| {
-            let bytes = media.requests.iter().map(|it| it.transfer_bytes);
-            bytes.sum::<u64>() as f64
-        }),
-        row("Scripts", Count, &|media| scripts(media).len() as f64),
         row("Transferred scripts", Bytes, &|media| {
-            scripts(media).iter().sum::<u64>() as f64
+            media.total_of_type(SCRIPT).bytes as f64
         }),
         row("Main-thread work", Milliseconds, &|media| {
             media.main_thread.total_ms.iter().sum::<f64>()
@@ -79,23 +79,37 @@ pub fn evidence(media: [&ReportMedia; 2]) -> Vec<EvidenceRow> {
 }
 
 /// Returns the requests by which two pages differ, those with the largest difference in size first.
+///
+/// A page of which requests are left out may have requested any URL, or more often than is known.
 pub fn different_requests(media: [&ReportMedia; 2]) -> Vec<DifferentRequest> {
-    let mut by_url: BTreeMap<String, [Option<u64>; 2]> = BTreeMap::new();
+    let mut by_url: BTreeMap<String, [Transfers; 2]> = BTreeMap::new();
     for (page, media) in media.iter().enumerate() {
         let document_host = media.requests.first().map(|request| request.host.as_str());
         for request in &media.requests {
-            let bytes = &mut by_url.entry(key(request, document_host)).or_default()[page];
-            *bytes = Some(bytes.unwrap_or_default() + request.transfer_bytes);
+            let transfers = &mut by_url.entry(key(request, document_host)).or_default()[page];
+            transfers.requests += 1;
+            transfers.bytes = transfers.bytes.saturating_add(request.transfer_bytes);
         }
     }
+    let is_known = |transfers: &[Transfers; 2]| {
+        let [first, second] = transfers.map(|transfers| transfers.requests);
+        let [first_is_cut, second_is_cut] = media.map(|media| media.requests_left_out > 0);
+        (first >= second || !first_is_cut) && (second >= first || !second_is_cut)
+    };
     let difference = |bytes: &[Option<u64>; 2]| {
         let [first, second] = bytes.map(Option::unwrap_or_default);
         first.abs_diff(second)
     };
     let mut different: Vec<DifferentRequest> = by_url
         .into_iter()
-        .filter(|(_, bytes)| bytes.iter().any(Option::is_none) || difference(bytes) > EQUAL_BYTES)
-        .map(|(url, bytes)| DifferentRequest { url, bytes })
+        .filter(|(_, transfers)| is_known(transfers))
+        .map(|(url, transfers)| DifferentRequest {
+            url,
+            bytes: transfers.map(|it| (it.requests > 0).then_some(it.bytes)),
+        })
+        .filter(|DifferentRequest { bytes, .. }| {
+            bytes.iter().any(Option::is_none) || difference(bytes) > EQUAL_BYTES
+        })
         .collect();
     // The sort is stable, so that requests with equal differences remain ordered by URL.
     different.sort_by_key(|request| std::cmp::Reverse(difference(&request.bytes)));
@@ -175,6 +189,37 @@ mod tests {
         };
         let different = different_requests([&page(1), &page(2)]);
         assert_eq!(different[0].bytes, [Some(600), Some(1_200)]);
+    }
+
+    #[test]
+    fn a_page_of_which_requests_are_left_out_may_have_requested_the_others() {
+        let request = |path: &str| {
+            let url = format!("https://a.test{path}");
+            request(&url, "a.test", "Image", 1_000)
+        };
+        let first = media(vec![
+            request("/"),
+            request("/a"),
+            request("/b"),
+            request("/c"),
+        ]);
+        let second = ReportMedia {
+            requests_left_out: 7,
+            ..media(vec![
+                request("/"),
+                request("/"),
+                request("/c"),
+                request("/d"),
+            ])
+        };
+        let urls = |media| -> Vec<String> {
+            let different = different_requests(media).into_iter();
+            different.map(|request| request.url).collect()
+        };
+        assert_eq!(urls([&first, &second]), ["/", "/d"]);
+        assert_eq!(urls([&second, &first]), ["/", "/d"]);
+        let rows = evidence([&first, &second]);
+        assert_eq!(rows[0].values, [4.0, 11.0]);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 mod packed;
 mod picture_id;
 mod steps;
+mod totals;
 
 use serde::{Deserialize, Serialize};
 
@@ -23,10 +24,14 @@ pub struct ReportMedia {
     pub marks: Marks,
     /// The end of charts of the load: after the last event, without a long idle tail.
     pub end_ms: f64,
-    /// The requests in the order of their start.
+    /// The first requests, in the order of their start.
     pub requests: Vec<RequestEntry>,
-    /// The number of requests that are left out.
+    /// The number of requests that are left out of `requests`.
     pub requests_left_out: usize,
+    /// The number of render-blocking requests, including those left out; `None` in media of earlier
+    /// versions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub render_blocking_requests: Option<usize>,
     /// The filmstrip of the load, at regular intervals.
     pub film: Vec<Frame>,
     /// The time of the last screenshot, if the page changed after it.
@@ -44,9 +49,14 @@ pub struct ReportMedia {
     pub main_thread: MainThread,
     /// The steps that the largest content waited for, in order of time; empty if unknown.
     pub critical_path: Vec<PathStep>,
-    /// Requests and bytes by type of resource, the largest first.
+    /// The time of each kind of step, including steps that are too short or too many to be in
+    /// `critical_path`; empty in media of earlier versions.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub critical_path_totals: Vec<PathTotal>,
+    /// Requests and bytes by type of resource, the largest first. Those of earlier versions do not
+    /// include the requests that are left out.
     pub by_type: Vec<RequestTotals>,
-    /// Requests and bytes by host, the largest first.
+    /// Requests and bytes by host, the largest first, as in `by_type`.
     pub by_host: Vec<RequestTotals>,
     /// The steps before the visit, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -75,8 +85,17 @@ pub struct PathStep {
     pub kind: PathStepKind,
     pub start_ms: f64,
     pub end_ms: f64,
-    /// The URL of the request or of the evaluated script; empty if there is none.
+    /// The URL of the request or of the evaluated script; empty if there is none. That of a wait is
+    /// the script of the worker that ended it.
     pub url: String,
+}
+
+/// The time of all steps of a kind on the way to the paint of the largest content.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PathTotal {
+    pub kind: PathStepKind,
+    pub ms: f64,
 }
 
 /// The kind of a step on the way to a paint.
@@ -98,7 +117,7 @@ pub enum PathStepKind {
     Rendering,
     /// The main thread does other work.
     Other,
-    /// Nothing of this is known: a request or task that has not begun yet is awaited.
+    /// Nothing of this is known: a request or task that has not begun yet is awaited, or a worker.
     #[default]
     Waiting,
 }

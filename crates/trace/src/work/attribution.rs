@@ -66,6 +66,12 @@ impl<'a> Args<'a> {
     }
 }
 
+/// Returns the URL of the script that an event evaluates or calls.
+pub(super) fn named_url<'a>(args: Option<&'a RawValue>) -> Option<Cow<'a, str>> {
+    let (data, _) = Args::read(args).merged();
+    data.url.filter(|url| !url.is_empty())
+}
+
 /// Returns true if the event's arguments can name a URL. Most cannot, and are not parsed.
 fn can_name_url(span: &NestedSpan) -> bool {
     event_kind(span.name).names_url

@@ -41,11 +41,11 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
     let impacts = impact_by_node(all());
     let mut worst_first: Vec<&Shift> = all().collect();
     worst_first.sort_by(|a, b| b.score.total_cmp(&a.score));
-    worst_first.truncate(LISTED);
     let summary = format!(
         "{} found.",
         count(worst_first.len(), "layout shift", "layout shifts")
     );
+    worst_first.truncate(LISTED);
     let rows = worst_first
         .iter()
         .map(|shift| shift_row(facts, shift, &impacts));
@@ -77,6 +77,7 @@ mod tests {
         let many = (0..20).fold(PageLoad::new(), |page, at| page.shift(500 + at, 0.001, 9));
         let outcome = many.judge(CHECK);
         assert_eq!(outcome.verdict, Verdict::Informative);
+        assert_eq!(outcome.summary.as_deref(), Some("20 layout shifts found."));
         assert_eq!(outcome.details.unwrap().len(), 15);
         let large = PageLoad::new().shift(500, 0.3, 9).judge(CHECK);
         assert_eq!(large.verdict, Verdict::Fail);

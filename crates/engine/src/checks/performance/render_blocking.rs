@@ -324,6 +324,8 @@ mod tests {
             "{drawn}"
         );
         assert!(!summary("Loading the editor", "p").contains("script"));
+        // With `text-transform: uppercase`, and with punctuation that the server sends otherwise.
+        assert!(!summary("LOADING THE “EDITOR”", "p").contains("script"));
         assert!(!summary("div.picture", "div.picture").contains("script"));
     }
 

@@ -42,16 +42,16 @@ fn run(facts: &Facts) -> Result<Outcome, Missing> {
         .0
         .iter()
         .filter(|error| !IGNORED_ERRORS.contains(&error.error_id.as_str()))
-        .map(|error| [error.error_id.clone(), explain(error)])
+        .map(|error| [explain(error), error.error_id.clone()])
         .collect();
     if let (true, Err(reason)) = (reasons.is_empty(), manifest.read()) {
-        reasons.push(["manifest".to_owned(), reason.to_owned()]);
+        reasons.push([reason.to_owned(), "manifest".to_owned()]);
     }
     if reasons.is_empty() {
         return Ok(Outcome::pass());
     }
-    let summary = reasons[0][1].clone();
-    Ok(Outcome::fail(summary).with(Details::table(["Id", "Reason"], reasons)))
+    let summary = reasons[0][0].clone();
+    Ok(Outcome::fail(summary).with(Details::table(["Reason", "Id"], reasons)))
 }
 
 fn explain(error: &InstallabilityError) -> String {

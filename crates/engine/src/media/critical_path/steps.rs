@@ -1,15 +1,18 @@
 //! The steps that are shown for a chain of requests and tasks.
 
-use plumbline_model::media::{PathStep, PathStepKind};
+use std::collections::HashSet;
+
+use plumbline_model::media::{PathStep, PathStepKind, PathTotal};
 use plumbline_trace::{Resource, ResourceTiming};
 
+use super::CriticalPath;
 use super::chain::MAX_GAP_US;
 use crate::media::to_us;
 
 /// The shortest step that is kept.
 const MIN_STEP_MS: f64 = 1.0;
 
-/// The maximum number of steps. The shortest of more are left out.
+/// The maximum number of steps; if there are more, the shortest are left out.
 const MAX_STEPS: usize = 40;
 
 pub(super) struct Steps {
@@ -29,6 +32,11 @@ impl Steps {
             end_us,
             steps: Vec::new(),
         }
+    }
+
+    /// Returns the end of the last step.
+    pub(super) fn at_us(&self) -> f64 {
+        self.at_us
     }
 
     /// Adds the part of a request up to `end_us`.
@@ -94,34 +102,66 @@ impl Steps {
         }
     }
 
-    /// Returns the steps; those that are too short to be shown become a part of the one before, or
-    /// of the one after if there is none.
-    pub(super) fn finish(self) -> Vec<PathStep> {
-        let length_ms = |step: &PathStep| step.end_ms - step.start_ms;
-        let mut lengths_ms: Vec<f64> = self.steps.iter().map(length_ms).collect();
-        lengths_ms.sort_by(|a, b| b.total_cmp(a));
-        let min_ms = lengths_ms
-            .get(MAX_STEPS)
-            .map_or(MIN_STEP_MS, |longest_left_out| {
-                longest_left_out.max(MIN_STEP_MS)
-            });
-        let mut steps: Vec<PathStep> = Vec::new();
-        for step in self.steps {
-            match steps.last_mut() {
-                Some(last) if length_ms(&step) <= min_ms || is_same(last, &step) => {
-                    last.end_ms = step.end_ms;
-                }
-                Some(first) if length_ms(first) <= min_ms => {
-                    *first = PathStep {
-                        start_ms: first.start_ms,
-                        ..step
-                    };
-                }
-                _ => steps.push(step),
-            }
+    /// Returns the steps. Those that are too short to be shown, and the shortest of too many,
+    /// become a part of the one before, or of the one after if there is none.
+    pub(super) fn finish(self) -> CriticalPath {
+        let totals = totals(&self.steps);
+        let steps = merged(self.steps, |_, step| length_ms(step) <= MIN_STEP_MS);
+        // Of equal steps, the last ones are left out.
+        let mut shortest_first: Vec<usize> = (0..steps.len()).rev().collect();
+        shortest_first.sort_by(|a, b| length_ms(&steps[*a]).total_cmp(&length_ms(&steps[*b])));
+        shortest_first.truncate(steps.len().saturating_sub(MAX_STEPS));
+        let left_out: HashSet<usize> = shortest_first.into_iter().collect();
+        CriticalPath {
+            steps: merged(steps, |index, _| left_out.contains(&index)),
+            totals,
         }
-        steps
     }
+}
+
+fn length_ms(step: &PathStep) -> f64 {
+    step.end_ms - step.start_ms
+}
+
+/// Returns the time of each kind of step, in the order in which they first occur.
+fn totals(steps: &[PathStep]) -> Vec<PathTotal> {
+    let mut totals: Vec<PathTotal> = Vec::new();
+    for step in steps {
+        match totals.iter_mut().find(|total| total.kind == step.kind) {
+            Some(total) => total.ms += length_ms(step),
+            None => totals.push(PathTotal {
+                kind: step.kind,
+                ms: length_ms(step),
+            }),
+        }
+    }
+    for total in &mut totals {
+        total.ms = to_us(total.ms);
+    }
+    totals
+}
+
+/// Makes some steps, given by index and step, a part of the one before, or of the first one that
+/// remains.
+fn merged(steps: Vec<PathStep>, is_left_out: impl Fn(usize, &PathStep) -> bool) -> Vec<PathStep> {
+    let mut remaining: Vec<PathStep> = Vec::new();
+    let mut has_only_left_out = true;
+    for (index, step) in steps.into_iter().enumerate() {
+        let is_left_out = is_left_out(index, &step);
+        match remaining.last_mut() {
+            Some(last) if is_left_out => last.end_ms = step.end_ms,
+            Some(first) if has_only_left_out => {
+                *first = PathStep {
+                    start_ms: first.start_ms,
+                    ..step
+                };
+            }
+            Some(last) if is_same(last, &step) => last.end_ms = step.end_ms,
+            _ => remaining.push(step),
+        }
+        has_only_left_out &= is_left_out;
+    }
+    remaining
 }
 
 fn is_same(a: &PathStep, b: &PathStep) -> bool {
@@ -147,7 +187,7 @@ mod tests {
     const URL: &str = "https://a.test/";
 
     fn kinds_and_ends(steps: Steps) -> Vec<(PathStepKind, f64)> {
-        let steps = steps.finish().into_iter();
+        let steps = steps.finish().steps.into_iter();
         steps.map(|step| (step.kind, step.end_ms)).collect()
     }
 
@@ -220,10 +260,55 @@ mod tests {
             );
         }
         steps.add(PathStepKind::Rendering, 20_000_000.0, "");
-        let steps = steps.finish();
+        let steps = steps.finish().steps;
         assert!(steps.len() <= MAX_STEPS, "{}", steps.len());
         assert_eq!(steps.first().unwrap().start_ms, 0.0);
         assert_eq!(steps.last().unwrap().end_ms, 20_000.0);
+    }
+
+    #[test]
+    fn totals_include_the_steps_that_are_left_out() {
+        let mut steps = Steps::new(0.0, 2_300_500.0);
+        for pair in 0..100 {
+            let start_us = f64::from(pair) * 23_000.0;
+            let url = format!("{URL}{pair}.js");
+            steps.add_task(
+                start_us,
+                start_us + 12_000.0,
+                PathStepKind::Evaluation,
+                &url,
+            );
+            steps.add_task(
+                start_us + 12_000.0,
+                start_us + 23_000.0,
+                PathStepKind::Rendering,
+                "",
+            );
+        }
+        steps.add(PathStepKind::Other, 2_300_500.0, "");
+        let path = steps.finish();
+        let totals = path.totals.iter().map(|total| (total.kind, total.ms));
+        assert_eq!(
+            totals.collect::<Vec<_>>(),
+            [
+                (PathStepKind::Evaluation, 1_200.0),
+                (PathStepKind::Rendering, 1_100.0),
+                (PathStepKind::Other, 0.5),
+            ]
+        );
+        assert_eq!(path.steps.len(), MAX_STEPS);
+        assert_eq!(path.steps[0].start_ms, 0.0);
+        assert_eq!(path.steps[MAX_STEPS - 1].end_ms, 2_300.5);
+    }
+
+    #[test]
+    fn as_many_of_equally_long_steps_are_kept_as_may_be_shown() {
+        let mut steps = Steps::new(0.0, 500_000.0);
+        for task in 0..50 {
+            let end_us = f64::from(task + 1) * 10_000.0;
+            steps.add(PathStepKind::Evaluation, end_us, &format!("{URL}{task}.js"));
+        }
+        assert_eq!(steps.finish().steps.len(), MAX_STEPS);
     }
 
     #[test]
@@ -231,7 +316,7 @@ mod tests {
         let mut steps = Steps::new(0.0, 100_000.0);
         steps.add(PathStepKind::Waiting, 100.0, "");
         steps.add(PathStepKind::Server, 50_000.0, URL);
-        let steps = steps.finish();
+        let steps = steps.finish().steps;
         assert_eq!((steps.len(), steps[0].start_ms), (1, 0.0));
         assert_eq!(steps[0].kind, PathStepKind::Server);
     }
@@ -258,7 +343,7 @@ mod tests {
         let mut steps = Steps::new(0.0, 60_000.0);
         steps.add_task(40_000.0, 90_000.0, PathStepKind::Evaluation, URL);
         steps.add(PathStepKind::Rendering, 60_000.0, "");
-        let last = steps.finish().pop().unwrap();
+        let last = steps.finish().steps.pop().unwrap();
         assert_eq!((last.end_ms, last.kind), (60.0, PathStepKind::Evaluation));
     }
 }

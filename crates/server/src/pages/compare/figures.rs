@@ -57,15 +57,14 @@ pub(super) fn rows(reports: &[Report; 2], media: [Option<&ReportMedia>; 2]) -> V
     rows.extend(metrics.map(|(kind, name, _)| metric_row(reports, kind, name)));
     let is_certain = |_| false;
     let weights = media.map(|media| {
-        let requests = media.map(|media| media.requests.iter());
-        let weight = requests.map(|requests| requests.map(|r| r.transfer_bytes).sum::<u64>());
-        Figure::plain(weight.map(|weight| weight as f64), |it| bytes(it as u64))
+        let weight = media.map(|media| media.transfer_bytes() as f64);
+        Figure::plain(weight, |it| bytes(it as u64))
     });
     rows.push(row("Transferred", weights, false, is_certain, |change| {
         format!("{}{}", sign(change), bytes(change.abs() as u64))
     }));
     let counts = media.map(|media| {
-        let count = media.map(|media| media.requests.len() as f64);
+        let count = media.map(|media| media.request_count() as f64);
         Figure::plain(count, |count| count.to_string())
     });
     rows.push(row("Requests", counts, false, is_certain, whole));
@@ -207,6 +206,7 @@ fn row(
 #[cfg(test)]
 mod tests {
     use plumbline_model::interval::Interval;
+    use plumbline_model::media::{RequestEntry, RequestTotals};
 
     use super::super::super::testing::report;
     use super::*;
@@ -325,13 +325,35 @@ mod tests {
         };
         assert_eq!(
             intervals("Performance"),
-            [Some("±\u{a0}6"), Some("68 to 96")]
+            [Some("±\u{a0}6"), Some("68 to\u{a0}96")]
         );
         assert_eq!(
             intervals("Total Blocking Time"),
-            [Some("685\u{a0}ms to 1.43\u{a0}s"), None]
+            [Some("685\u{a0}ms to\u{a0}1.43\u{a0}s"), None]
         );
         assert_eq!(intervals("Accessibility"), [None, None]);
+    }
+
+    #[test]
+    fn requests_that_are_left_out_of_the_media_count() {
+        let media = |left_out: usize| ReportMedia {
+            requests: vec![RequestEntry::default()],
+            requests_left_out: left_out,
+            by_type: vec![RequestTotals {
+                bytes: 2048 * (left_out as u64 + 1),
+                ..RequestTotals::default()
+            }],
+            ..ReportMedia::default()
+        };
+        let (before, after) = (media(0), media(4));
+        let reports = [report("x"), report("x")];
+        let rows = rows(&reports, [Some(&before), Some(&after)]);
+        let texts = |name: &str| {
+            let row = row_of(&rows, name);
+            row.values.each_ref().map(|value| value.text.as_str())
+        };
+        assert_eq!(texts("Requests"), ["1", "5"]);
+        assert_eq!(texts("Transferred"), ["2.0\u{a0}KiB", "10\u{a0}KiB"]);
     }
 
     #[test]

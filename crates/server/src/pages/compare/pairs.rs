@@ -31,6 +31,8 @@ const MAX_ROWS: usize = 200;
 
 /// Returns the pairs in the order of their start in either audit.
 pub(super) fn pairs(before: &ReportMedia, after: &ReportMedia, axis: Axis) -> PairsView {
+    // A page of which requests are left out may have sent those that seem new or removed.
+    let is_cut = [before, after].map(|media| media.requests_left_out > 0);
     let mut pairs = matched(&before.requests, &after.requests);
     let start_ms = |pair: &Pair<'_>| {
         let starts = pair.iter().flatten().map(|request| request.start_ms);
@@ -42,7 +44,7 @@ pub(super) fn pairs(before: &ReportMedia, after: &ReportMedia, axis: Axis) -> Pa
         rows: pairs
             .iter()
             .take(MAX_ROWS)
-            .filter_map(|pair| view(pair, axis))
+            .filter_map(|pair| view(pair, is_cut, axis))
             .collect(),
         ticks: ticks(axis),
     }
@@ -68,7 +70,7 @@ fn matched<'a>(before: &'a [RequestEntry], after: &'a [RequestEntry]) -> Vec<Pai
     pairs
 }
 
-fn view(pair: &Pair<'_>, axis: Axis) -> Option<PairView> {
+fn view(pair: &Pair<'_>, is_cut: [bool; 2], axis: Axis) -> Option<PairView> {
     let request = pair[1].or(pair[0])?;
     let duration = |request: &RequestEntry| {
         let end_ms = request.end_ms?;
@@ -87,8 +89,8 @@ fn view(pair: &Pair<'_>, axis: Axis) -> Option<PairView> {
         url: request.url.clone(),
         host: request.third_party.then(|| request.host.clone()),
         tag: match pair {
-            [None, Some(_)] => "new",
-            [Some(_), None] => "removed",
+            [None, Some(_)] if !is_cut[0] => "new",
+            [Some(_), None] if !is_cut[1] => "removed",
             _ => "",
         },
         sizes: both(&|request| {
@@ -143,5 +145,14 @@ mod tests {
         assert_eq!(rows, expected);
         assert_eq!(view.rows[0].times, "10\u{a0}ms");
         assert!(view.rows[3].bars[1].is_none());
+        let cut = ReportMedia {
+            requests_left_out: 1,
+            ..after
+        };
+        let tags =
+            |view: PairsView| -> Vec<&'static str> { view.rows.iter().map(|r| r.tag).collect() };
+        let axis = Axis { end_ms: 100.0 };
+        assert_eq!(tags(pairs(&before, &cut, axis)), ["", "", "new", ""]);
+        assert_eq!(tags(pairs(&cut, &before, axis)), ["", "", "removed", ""]);
     }
 }
