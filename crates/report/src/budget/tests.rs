@@ -360,6 +360,13 @@ fn an_invalid_file_is_an_error_with_its_line() {
         ),
         (
             "b.toml",
+            "[scores]\nperformance = 80\n= 3\n",
+            Some(3),
+            "invalid TOML",
+        ),
+        ("b.toml", "\n\n]", Some(3), "invalid TOML"),
+        (
+            "b.toml",
             "aggregate = \"mean\"",
             Some(1),
             "unknown aggregation method",

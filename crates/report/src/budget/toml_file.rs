@@ -23,7 +23,7 @@ pub(super) fn read(text: &str) -> Result<Vec<AssertionSet>, BudgetError> {
     let table: Table = toml::from_str(text).map_err(|error| BudgetError {
         line: error
             .span()
-            .map(|span| text[..span.start.min(text.len())].lines().count().max(1)),
+            .map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1),
         message: format!("invalid TOML: {}", error.message()),
     })?;
     sets(&table).map_err(|error| BudgetError {
