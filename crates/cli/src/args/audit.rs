@@ -14,7 +14,8 @@ pub struct AuditArgs {
     /// The URL of the page
     #[arg(required_unless_present = "recording")]
     pub url: Option<String>,
-    /// Visit a recording of `plumbline record` in place of the servers; nothing is connected to
+    /// Visit a recording of `plumbline record`, or a HAR file whose name ends with .har, in place
+    /// of the servers; nothing is connected to
     #[arg(
         long,
         value_name = "FILE",
@@ -130,7 +131,7 @@ pub struct ConvertRecordingArgs {
 
 #[derive(Debug, clap::Args)]
 pub struct ExperimentArgs {
-    /// A recording of `plumbline record`
+    /// A recording of `plumbline record`, or a HAR file whose name ends with .har
     pub recording: PathBuf,
     /// A change in JSON, such as '{"type": "block", "pattern": "//ads.example.com/"}'; can be given
     /// several times
@@ -164,7 +165,7 @@ pub struct ExperimentArgs {
 
 #[derive(Debug, clap::Args)]
 pub struct MatrixArgs {
-    /// A recording of `plumbline record`
+    /// A recording of `plumbline record`, or a HAR file whose name ends with .har
     pub recording: PathBuf,
     /// The devices; `plumbline devices` lists the ids [default: those of Lighthouse's presets]
     #[arg(long, value_name = "ID,…", value_delimiter = ',')]
@@ -327,7 +328,8 @@ pub enum FormFactor {
 
 #[derive(Debug, clap::Args)]
 pub struct DoctorArgs {
-    /// Calibrate this host again, and print the slowdown of every device
+    /// Calibrate this host again, and print for every device its CPU index, the rate at which it is
+    /// emulated, and the index that was measured
     #[arg(long)]
     pub calibrate: bool,
     /// Directory with catalog files that replace the built-in ones

@@ -68,7 +68,8 @@ pub struct TargetArgs {
 #[derive(Debug, Clone, clap::Args)]
 pub struct FieldArgs {
     /// API key of the Chrome UX Report, for field data; without it there is no field data. Other
-    /// users of this machine can see flags: prefer the environment or the configuration file
+    /// users of this machine can see flags: prefer the environment or, with `serve`, the
+    /// configuration file
     #[arg(
         long,
         env = "PLUMBLINE_CRUX_KEY",

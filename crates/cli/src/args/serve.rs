@@ -134,7 +134,7 @@ pub struct AgentArgs {
     )]
     pub server: String,
     /// Token printed by `plumbline admin agents add`. Other users of this machine can see flags:
-    /// prefer the environment
+    /// prefer the environment or the configuration file
     #[arg(
         long,
         env = "PLUMBLINE_AGENT_TOKEN",
