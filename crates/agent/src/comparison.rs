@@ -122,6 +122,8 @@ impl Auditor {
             urls: [order.url.clone(), second_url.to_owned()],
             redirected_to: [&first.report, &second.report]
                 .map(|report| report.redirected_to().map(str::to_owned)),
+            replays: [&first.report, &second.report]
+                .map(|report| report.conditions.replay.as_deref().cloned()),
             changes: changes.iter().map(ToString::to_string).collect(),
             left_out: replay.map_or_else(Vec::new, |replay| replay.left_out.clone()),
             comparison,

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use plumbline_seam::{
-    BasicAuth, Consent, Cookie, Header, InvalidOption, ReplacementError, Secret, Steps, VisitOptions,
-    check_secret_value, without_value,
+    BasicAuth, Consent, Cookie, Header, InvalidOption, ReplacementError, Secret, Steps,
+    VisitOptions, check_secret_value, without_value,
 };
 use serde::de::DeserializeOwned;
 

@@ -44,12 +44,19 @@ pub struct MatrixCell {
     /// The intervals of these figures, by the names that reports have for them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub intervals: BTreeMap<String, Interval>,
+    /// The number of requests that were not in the recording.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub missing_requests: u64,
     /// The id of the audit, if a server made it and it is completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub audit_id: Option<String>,
     /// The reason why the page was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl MatrixCell {
@@ -77,6 +84,10 @@ impl From<&ReportSummary> for MatrixCell {
             si_ms: metrics.and_then(|it| value(it.si)),
             cls: metrics.and_then(|it| value(it.cls)),
             intervals: summary.intervals.clone(),
+            missing_requests: conditions
+                .replay
+                .as_ref()
+                .map_or(0, |replay| replay.missing_requests),
             audit_id: None,
             error: None,
         }

@@ -102,6 +102,7 @@ for (const client of all(".js-client")) {
 addEventListener("afterprint", () => document.documentElement.classList.remove("whole"));
 
 // Menus close when something else is clicked, and enlarged frames with a second click or with Escape.
+// The arrow keys enlarge the frame before or after.
 addEventListener("click", (event) => {
   for (const menu of all(".menu[open]")) if (!menu.contains(event.target)) menu.open = false;
 });
@@ -116,6 +117,14 @@ for (const frame of all(".frame")) {
   frame.addEventListener("blur", () => { enlarged = null; });
 }
 addEventListener("keydown", (event) => {
+  const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+  if (step && document.activeElement?.matches(".frame")) {
+    const frames = all(".frame", document.activeElement.closest("ol"));
+    const next = frames[frames.indexOf(document.activeElement) + step];
+    next?.focus();
+    enlarged = next ?? enlarged;
+    event.preventDefault();
+  }
   if (event.key !== "Escape") return;
   document.activeElement?.closest(".frame")?.blur();
   for (const menu of all(".menu[open]")) menu.open = false;

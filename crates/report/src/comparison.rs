@@ -11,8 +11,10 @@ use serde::Serialize;
 
 use crate::contract::iso8601_ms;
 use crate::html::figures::bytes;
+use crate::html::recording::recording_text;
 use crate::html::summary::{METRICS, value_text};
 use crate::junit::{Case, CaseResult, write_suites};
+use crate::terminal::plain;
 
 /// A comparison with the conditions of its visits.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -104,21 +106,25 @@ impl<'a> ComparisonReport<'a> {
         self.compared.requests.iter().map(request_cells).collect()
     }
 
-    /// Returns for each page its letter, its URL, and a sentence if that redirects to another page.
-    fn pages(&self) -> [(&'static str, &str, Option<String>); 2] {
+    /// Returns for each page its letter, its URL, and notes: that it redirects to another page, and
+    /// the recording that was visited.
+    fn pages(&self) -> [(&'static str, &str, Vec<String>); 2] {
         let page = |index: usize| {
             let target = self.compared.redirected_to[index].as_ref();
-            let note = target.map(|url| format!("redirects to {url}, which was measured"));
-            (["A", "B"][index], &*self.compared.urls[index], note)
+            let redirect = target.map(|url| format!("redirects to {url}, which was measured"));
+            let replay = self.compared.replays[index].as_ref();
+            let recording = replay.map(|replay| format!("recording {}", recording_text(replay)));
+            let notes = redirect.into_iter().chain(recording).collect();
+            (["A", "B"][index], &*self.compared.urls[index], notes)
         };
         [page(0), page(1)]
     }
 
     fn write_text(&self, out: &mut String) -> std::fmt::Result {
-        for (name, url, note) in self.pages() {
+        for (name, url, notes) in self.pages() {
             writeln!(out, "{name}  {url}")?;
-            if let Some(note) = note {
-                writeln!(out, "   {note}")?;
+            for note in notes {
+                writeln!(out, "   {}", plain(&note))?;
             }
         }
         for change in &self.compared.changes {
@@ -132,7 +138,8 @@ impl<'a> ComparisonReport<'a> {
             "   {}, {} pairs of visits\n",
             self.conditions, self.compared.comparison.pairs
         )?;
-        let header = ["", "A", "B", "B against A", "90 % interval", ""].map(str::to_owned);
+        let level = interval_name(self.compared);
+        let header = ["", "A", "B", "B against A", &level, ""].map(str::to_owned);
         let rows: Vec<[String; 6]> = std::iter::once(header).chain(self.rows()).collect();
         write_columns(out, &rows)?;
         writeln!(out)?;
@@ -148,10 +155,10 @@ impl<'a> ComparisonReport<'a> {
 
     fn write_markdown(&self, out: &mut String) -> std::fmt::Result {
         writeln!(out, "**{}**\n", headline(self.compared))?;
-        for (name, url, note) in self.pages() {
+        for (name, url, notes) in self.pages() {
             writeln!(out, "- {name}: {}", url.replace('|', "%7C"))?;
-            if let Some(note) = note {
-                writeln!(out, "  - {}", note.replace('|', "%7C"))?;
+            for note in notes {
+                writeln!(out, "  - {}", plain(&note).replace('|', "%7C"))?;
             }
         }
         for change in &self.compared.changes {
@@ -165,7 +172,8 @@ impl<'a> ComparisonReport<'a> {
             "- {}, {} pairs of visits\n",
             self.conditions, self.compared.comparison.pairs
         )?;
-        writeln!(out, "| | A | B | B against A | 90 % interval | |")?;
+        let level = interval_name(self.compared);
+        writeln!(out, "| | A | B | B against A | {level} | |")?;
         writeln!(out, "|---|---:|---:|---:|---:|---|")?;
         for cells in self.rows() {
             writeln!(out, "| {} |", cells.join(" | "))?;
@@ -253,6 +261,14 @@ pub(crate) fn request_cells(request: &DifferentRequest) -> [String; 3] {
     [request.url.clone(), first, second]
 }
 
+/// Returns the name of the intervals of a comparison: `98 % interval`.
+pub fn interval_name(compared: &ComparedPages) -> String {
+    match compared.comparison.figures.first() {
+        Some(figure) => format!("{:.0} % interval", figure.interval.level * 100.0),
+        None => "Interval".to_owned(),
+    }
+}
+
 /// Returns the cells of a figure: its name, the medians, the shift, its interval, and the answer.
 pub(crate) fn figure_cells(figure: &ComparedFigure) -> [String; 6] {
     let kind = METRICS
@@ -265,7 +281,7 @@ pub(crate) fn figure_cells(figure: &ComparedFigure) -> [String; 6] {
     let change = |change: f64| {
         let sign = if change < 0.0 { "−" } else { "+" };
         if figure.is_relative {
-            format!("{sign}{:.1} %", change.abs() * 100.0)
+            format!("{sign}{:.1}\u{a0}%", change.abs() * 100.0)
         } else {
             format!("{sign}{}", value(change.abs()))
         }
@@ -277,7 +293,8 @@ pub(crate) fn figure_cells(figure: &ComparedFigure) -> [String; 6] {
         value(figure.medians[0]),
         value(figure.medians[1]),
         change(figure.shift),
-        format!("{} to {}", change(interval.low), change(interval.high)),
+        // At most two lines in a narrow column.
+        format!("{} to\u{a0}{}", change(interval.low), change(interval.high)),
         match figure.answer {
             Answer::Faster => "faster",
             Answer::Slower => "slower",
@@ -315,164 +332,4 @@ fn write_columns<const N: usize>(out: &mut String, rows: &[[String; N]]) -> std:
 }
 
 #[cfg(test)]
-mod tests {
-    use plumbline_model::comparison::{Comparison, evidence};
-    use plumbline_model::interval::Interval;
-    use plumbline_model::media::ReportMedia;
-    use plumbline_model::report::LocationMode;
-
-    use super::*;
-
-    fn figure(name: &str, medians: [f64; 2], shift: f64, answer: Answer) -> ComparedFigure {
-        ComparedFigure {
-            name: name.to_owned(),
-            medians,
-            shift,
-            is_relative: name != "tbt" && name != "performance",
-            interval: Interval {
-                low: shift - 0.01,
-                high: shift + 0.01,
-                level: 0.9,
-                basis: "pairs of visits".to_owned(),
-            },
-            answer,
-        }
-    }
-
-    fn compared() -> ComparedPages {
-        ComparedPages {
-            urls: [
-                "https://a.test/".to_owned(),
-                "https://b.test/?x=<&|>".to_owned(),
-            ],
-            redirected_to: [None, None],
-            changes: Vec::new(),
-            left_out: Vec::new(),
-            comparison: Comparison {
-                pairs: 6,
-                figures: vec![
-                    figure("lcp", [2000.0, 2200.0], 0.1, Answer::Slower),
-                    figure("tbt", [0.0, 0.0], 0.0, Answer::NoDifferenceShown),
-                    figure("performance", [80.0, 90.0], 10.0, Answer::Faster),
-                ],
-            },
-            evidence: evidence([&ReportMedia::default(), &ReportMedia::default()]),
-            requests: vec![DifferentRequest {
-                url: "/app.js?a|b".to_owned(),
-                bytes: [Some(2_000), None],
-            }],
-        }
-    }
-
-    fn render(compared: &ComparedPages, format: ComparisonFormat) -> String {
-        let report = ComparisonReport {
-            conditions: "Mobile, Slow 4G, Texas".to_owned(),
-            made_at: "2026-11-17T10:00:00.000Z".to_owned(),
-            compared,
-        };
-        report.render(format)
-    }
-
-    #[test]
-    fn the_text_has_a_line_for_each_figure_and_an_answer() {
-        let text = render(&compared(), ComparisonFormat::Text);
-        let lcp = text.lines().find(|line| line.contains("Largest")).unwrap();
-        let words: Vec<&str> = lcp.split_whitespace().collect();
-        let expected = "Largest Contentful Paint 2.00 s 2.20 s +10.0 % +9.0 % to +11.0 % slower";
-        assert_eq!(words.join(" "), expected);
-        assert!(text.contains("6 pairs of visits"), "{text}");
-        let headline = "The second page is faster in score, and slower in LCP.";
-        assert!(text.trim_end().ends_with(headline), "{text}");
-        assert!(text.lines().all(|line| line == line.trim_end()));
-    }
-
-    #[test]
-    fn a_comparison_without_differences_says_so() {
-        let mut compared = compared();
-        compared.comparison.figures.truncate(2);
-        compared.comparison.figures.remove(0);
-        assert_eq!(headline(&compared), "No difference shown.");
-    }
-
-    #[test]
-    fn markdown_has_tables_that_a_url_cannot_break() {
-        let text = render(&compared(), ComparisonFormat::Markdown);
-        // Numbers and units do not break.
-        let text = text.replace('\u{a0}', " ");
-        let row = "| Largest Contentful Paint | 2.00 s | 2.20 s |";
-        assert!(text.contains(row), "{text}");
-        assert!(text.contains("x=<&%7C>"), "{text}");
-        let row = "| /app.js?a%7Cb | 2.0 KiB | not requested |";
-        assert!(text.contains(row), "{text}");
-    }
-
-    #[test]
-    fn advice_that_is_not_followed_is_listed() {
-        let sentence = "a.webp is not changed.";
-        let compared = ComparedPages {
-            left_out: vec![sentence.to_owned()],
-            ..compared()
-        };
-        for format in [
-            ComparisonFormat::Text,
-            ComparisonFormat::Markdown,
-            ComparisonFormat::Json,
-        ] {
-            let text = render(&compared, format);
-            assert!(text.contains(sentence), "{text}");
-        }
-    }
-
-    #[test]
-    fn a_page_that_redirects_to_another_one_is_named() {
-        let compared = ComparedPages {
-            redirected_to: [None, Some("https://b.test/login".to_owned())],
-            ..compared()
-        };
-        for format in [ComparisonFormat::Text, ComparisonFormat::Markdown] {
-            let text = render(&compared, format);
-            let note = "redirects to https://b.test/login, which was measured";
-            assert_eq!(text.matches(note).count(), 1, "{text}");
-        }
-        let json = render(&compared, ComparisonFormat::Json);
-        assert!(json.contains("redirectedTo"), "{json}");
-    }
-
-    #[test]
-    fn the_location_of_this_machine_is_not_a_stated_place() {
-        let mut report = crate::testing::report();
-        let location = &mut report.conditions.location;
-        location.mode = LocationMode::Agent;
-        location.is_stated = Some(false);
-        report.comparison = Some(Box::new(compared()));
-        let compared = ComparisonReport::of(&report, 0).unwrap();
-        let place = "this machine, place not stated";
-        assert!(
-            compared.conditions.ends_with(place),
-            "{}",
-            compared.conditions
-        );
-    }
-
-    #[test]
-    fn only_a_slower_figure_fails_in_junit() {
-        let text = render(&compared(), ComparisonFormat::Junit);
-        assert!(text.contains(r#"tests="3" failures="1""#), "{text}");
-        assert!(text.contains("https://b.test/?x=&lt;&amp;|&gt;"), "{text}");
-    }
-
-    #[test]
-    fn json_has_the_figures_with_their_intervals() {
-        let json: serde_json::Value =
-            serde_json::from_str(&render(&compared(), ComparisonFormat::Json)).unwrap();
-        assert_eq!(json["pairs"], 6);
-        assert_eq!(json["figures"][0]["answer"], "slower");
-        assert_eq!(json["figures"][0]["interval"]["level"], 0.9);
-        assert_eq!(json["evidence"][0]["name"], "Requests");
-        assert_eq!(
-            json["requests"][0]["bytes"],
-            serde_json::json!([2_000, null])
-        );
-        assert_eq!(json["conditions"], "Mobile, Slow 4G, Texas");
-    }
-}
+mod tests;

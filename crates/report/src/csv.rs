@@ -82,12 +82,17 @@ fn interval(value: &Value) -> [Value; 2] {
 
 fn line(cells: impl IntoIterator<Item = Value>) -> String {
     let cells = cells.into_iter().map(|cell| match cell {
-        Value::String(text) => quoted(&without_formula(&text)),
+        Value::String(text) => text_cell(&text),
         // Whole numbers without a fraction, as JavaScript writes them.
         Value::Number(number) => quoted(&number.as_f64().unwrap_or_default().to_string()),
         other => quoted(&other.to_string()),
     });
     cells.collect::<Vec<_>>().join(",")
+}
+
+/// Returns a cell with a text that a spreadsheet does not interpret as a formula.
+pub(crate) fn text_cell(text: &str) -> String {
+    quoted(&without_formula(text))
 }
 
 fn quoted(text: &str) -> String {

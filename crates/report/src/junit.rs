@@ -3,7 +3,8 @@
 //! With a budget there is one suite with a test case per limit. Without one there is a suite per
 //! category with a test case per check; what the checks found is the output of their cases. Only on
 //! request a failed check with a weight is a failure, and so is a metric with a score below 0.9,
-//! the default of Lighthouse CI. A page that could not be measured is always an error.
+//! the default of Lighthouse CI. What could not be measured is skipped, or on the same request an
+//! error. A page that could not be measured is always an error.
 
 use std::fmt::Write;
 
@@ -103,7 +104,7 @@ fn metrics(source: &ExportSource) -> Vec<Case> {
             let audit = &lighthouse_result["audits"][reference["id"].as_str().unwrap_or_default()];
             let text = |member: &str| audit[member].as_str().unwrap_or_default().to_owned();
             let result = match audit["score"].as_f64() {
-                None => CaseResult::Error(text("errorMessage")),
+                None => not_measured(&text("errorMessage"), source.junit.checks_fail),
                 Some(score) if score < GOOD_SCORE && source.junit.checks_fail => {
                     CaseResult::Failed {
                         message: format!(
@@ -174,12 +175,20 @@ fn case(check: &CheckResult, can_fail: bool) -> Case {
         }
         Verdict::NotApplicable => CaseResult::Skipped(format!("not applicable: {summary}")),
         Verdict::Informative => CaseResult::Skipped(format!("for information: {summary}")),
-        Verdict::CouldNotMeasure if can_fail => CaseResult::Error(summary),
-        Verdict::CouldNotMeasure => CaseResult::Skipped(format!("not measured: {summary}")),
+        Verdict::CouldNotMeasure => not_measured(&summary, can_fail),
     };
     Case {
         name: format!("{}: {}", check.id, check.title),
         result,
+    }
+}
+
+/// Returns the result of a metric or check that could not be measured.
+fn not_measured(reason: &str, can_fail: bool) -> CaseResult {
+    if can_fail {
+        CaseResult::Error(reason.to_owned())
+    } else {
+        CaseResult::Skipped(format!("not measured: {reason}"))
     }
 }
 

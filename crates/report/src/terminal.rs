@@ -14,6 +14,7 @@ use plumbline_model::scoring::MetricKind;
 
 use crate::html::environment::runs_text;
 use crate::html::figures::Grade;
+use crate::html::recording::recording_text;
 use crate::html::responsiveness::{control_text, grade_of_rating};
 use crate::html::summary::{
     METRICS, interval_text, intervals_summary, metric, range_text, score_interval_text, value_text,
@@ -66,6 +67,9 @@ fn write_report(out: &mut String, report: &Report, colors: Colors) -> std::fmt::
     writeln!(out, "  {}", conditions.device.name)?;
     writeln!(out, "  {}", conditions.network.name)?;
     writeln!(out, "  {}", location(report))?;
+    if let Some(replay) = &conditions.replay {
+        writeln!(out, "  Recording {}", plain(&recording_text(replay)))?;
+    }
     writeln!(out)?;
     if let Some(url) = report.redirected_to() {
         let (requested, url) = (plain(&report.requested_url), plain(url));
@@ -296,12 +300,11 @@ fn notes(report: &Report) -> impl Iterator<Item = String> {
     let cpu = &report.conditions.cpu;
     let limited = cpu.limited_by_host && report.error.is_none();
     let limited = limited.then(|| {
-        format!(
-            "The device is faster than this machine (CPU index {} against {:.0}), so the CPU was not \
-             slowed down.",
-            cpu.device_index.unwrap_or_default(),
-            cpu.host_index.unwrap_or_default()
-        )
+        let indexes = cpu.device_index.zip(cpu.host_index.or(cpu.nominal_index));
+        let indexes = indexes.map_or(String::new(), |(device, host)| {
+            format!(" (CPU index {device} against {host:.0})")
+        });
+        format!("The device is faster than this machine{indexes}, so the CPU was not slowed down.")
     });
     limited.into_iter().chain(report.warnings.iter().cloned())
 }
@@ -318,7 +321,7 @@ fn location(report: &Report) -> String {
 }
 
 /// Replaces control characters, so that a page cannot control the terminal.
-fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { '\u{fffd}' } else { c })
         .collect()

@@ -14,7 +14,8 @@ use plumbline_model::field::{
 use plumbline_model::media::{self, Phases, ReportMedia, RequestEntry};
 use plumbline_model::report::{
     Conditions, CpuConditions, CpuEmulationMethod, DeviceConditions, LocationConditions,
-    LocationMode, Metric, Metrics, NetworkConditions, Report, Scores, TracedMetrics, View,
+    LocationMode, Metric, Metrics, NetworkConditions, ReplayConditions, Report, Scores,
+    TracedMetrics, View,
 };
 use plumbline_report::html::{self, PictureSource, ReportPage};
 use serde_json::json;
@@ -352,9 +353,35 @@ fn a_page_shows_the_intervals_of_its_figures_and_what_they_come_from() {
     }))
     .unwrap();
     let page = page_of(&report);
-    assert!(page.contains("1.10\u{a0}s to 1.30\u{a0}s</p>"), "{page}");
+    assert!(
+        page.contains("1.10\u{a0}s to\u{a0}1.30\u{a0}s</p>"),
+        "{page}"
+    );
     let caption = "A range is an interval (90\u{a0}%, from visits of similar pages)";
     assert!(page.contains(caption), "{page}");
+}
+
+#[test]
+fn a_replay_names_its_recording_and_warns_of_requests_that_were_not_in_it() {
+    let page_of = |missing_requests: u64| {
+        let mut report = report("text");
+        report.conditions.replay = Some(Box::new(ReplayConditions {
+            recorded_at: "2027-01-15T08:00:00Z".to_owned(),
+            missing_requests,
+            missing: vec![EVIL.to_owned()],
+        }));
+        page(&report, None)
+    };
+    let warning = "5 requests were not in the recording that was visited, such as ";
+    assert!(!page(&report("text"), None).contains("recording of"));
+    let complete = page_of(0);
+    assert!(complete.contains("<li>recording of 15 Jan 2027, 08:00 UTC</li>"));
+    assert!(!complete.contains("not in the recording"));
+    let incomplete = page_of(5);
+    let position = incomplete.find(warning).unwrap();
+    assert!(position < incomplete.find("class=\"lead\"").unwrap());
+    assert!(incomplete.contains("<dt>Recording</dt><dd>of 15 Jan 2027, 08:00 UTC; 5 requests"));
+    assert_text_only(&incomplete);
 }
 
 #[test]
@@ -549,6 +576,25 @@ fn a_passed_check_neither_argues_the_failure_nor_gives_advice() {
     assert!(page.contains(
         r#"<a href="https://developer.chrome.com/docs/bad" rel="noreferrer">Learn more about “Title of bad” on developer.chrome.com</a>"#
     ));
+}
+
+#[test]
+fn the_chains_of_requests_are_complete_and_other_lists_say_what_they_leave_out() {
+    let rows = |count: usize| {
+        let parts = (0..count).map(|index| Row::new([Cell::text(format!("part {index}."))]));
+        let row = Row::new([Cell::text("whole")]).with(parts);
+        Details::from(Findings::new([("a", "A", Unit::Text)]).rows([row]))
+    };
+    let page_of = |id: &str| {
+        let mut check = performance_check(id, "fail", "insights", json!({}));
+        check["details"] = json!(Details::parts([rows(35)]));
+        page(&report_with_performance(json!([check])), None)
+    };
+    let chains = page_of("network-dependency-tree-insight");
+    assert!(chains.contains("part 34.") && !chains.contains("and 15 more"));
+    let others = page_of("other");
+    assert!(others.contains("part 19.") && !others.contains("part 20."));
+    assert!(others.contains(r#"<tr class="sub d1"><td>and 15 more</td></tr>"#));
 }
 
 #[test]

@@ -68,6 +68,11 @@ fn a_recording_is_replayed_changed_and_converted_without_its_server() {
     let output = run(&[&experiment[..], &check, &options, &args].concat());
     assert!(output.status.success(), "{output:?}");
     assert_eq!(answer(&output, "fcp"), "faster");
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    for replay in result["replays"].as_array().unwrap() {
+        assert!(replay["recordedAt"].is_string(), "{replay}");
+        assert_eq!(replay["missingRequests"], 0, "{replay}");
+    }
 
     let nothing = json!({ "type": "block", "pattern": "nowhere.example" }).to_string();
     let output = run(&["experiment", text(&recording), "--change", &nothing]);

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 pub use evidence::{DifferentRequest, EvidenceRow, EvidenceUnit, different_requests, evidence};
 
-use crate::interval::{Interval, LEVEL};
-use crate::report::Report;
+use crate::interval::Interval;
+use crate::report::{ReplayConditions, Report};
 use crate::runs::{figure, median};
 
 /// The number of pairs of visits after which a comparison can end.
@@ -21,6 +21,9 @@ pub const MIN_PAIRS: u32 = 4;
 
 /// The most pairs of visits of one comparison.
 pub const MAX_PAIRS: u32 = 10;
+
+/// The probability with which the intervals of all tests of a figure contain its difference.
+const LEVEL: f64 = 0.98;
 
 /// A number of pairs at which the differences are tested.
 struct Test {
@@ -32,8 +35,9 @@ struct Test {
     /// can be added to that of this one: 1.5, 1.3, 1.2 and 1 per cent. The differences of few pairs
     /// are not distributed normally, which takes up the rest.
     t_if_last: f64,
-    /// The quantile for an interval of the level [`LEVEL`].
-    t_of_interval: f64,
+    /// The quantile for an interval that contains the difference with a probability of 90 %. A
+    /// difference that it shows to be small is not measured more often.
+    t_of_small: f64,
 }
 
 const TESTS: [Test; 4] = [
@@ -43,12 +47,12 @@ const TESTS: [Test; 4] = [
     test(10, 3.250, 3.250, 1.833),
 ];
 
-const fn test(pairs: usize, t: f64, t_if_last: f64, t_of_interval: f64) -> Test {
+const fn test(pairs: usize, t: f64, t_if_last: f64, t_of_small: f64) -> Test {
     Test {
         pairs,
         t,
         t_if_last,
-        t_of_interval,
+        t_of_small,
     }
 }
 
@@ -121,6 +125,9 @@ pub struct ComparedPages {
     /// The URLs of the measured documents, each if its request was redirected to another page.
     #[serde(default, skip_serializing_if = "has_no_redirect")]
     pub redirected_to: [Option<String>; 2],
+    /// The recordings that were visited in place of the servers of each page, if there were any.
+    #[serde(default, skip_serializing_if = "has_no_replay")]
+    pub replays: [Option<ReplayConditions>; 2],
     /// The changes of an experiment, which make the second page, each in a few words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<String>,
@@ -139,6 +146,10 @@ pub struct ComparedPages {
 
 fn has_no_redirect(redirected_to: &[Option<String>; 2]) -> bool {
     redirected_to.iter().all(Option::is_none)
+}
+
+fn has_no_replay(replays: &[Option<ReplayConditions>; 2]) -> bool {
+    replays.iter().all(Option::is_none)
 }
 
 /// The result of a comparison of two pages.
@@ -171,9 +182,13 @@ pub struct ComparedFigure {
     /// of the figure.
     pub shift: f64,
     pub is_relative: bool,
-    /// The interval of the shift.
+    /// The interval of the shift, as wide as the test requires: it excludes 0 if a difference is
+    /// shown.
     pub interval: Interval,
     pub answer: Answer,
+    /// Whether the difference is surely less than twice the one that counts as none.
+    #[serde(skip)]
+    pub is_surely_small: bool,
 }
 
 impl Comparison {
@@ -192,7 +207,7 @@ impl Comparison {
             });
             // A figure that a visit lacks cannot be compared.
             let values: Option<Vec<[f64; 2]>> = values.collect();
-            compared.compare(&values?, t, test.t_of_interval)
+            compared.compare(&values?, t, test.t_of_small)
         });
         Some(Self {
             pairs: pairs.len(),
@@ -203,9 +218,9 @@ impl Comparison {
     /// Returns whether further pairs are not needed: each figure differs, or any difference is so
     /// small that it does not matter.
     pub fn is_decided(&self) -> bool {
-        self.figures.iter().all(|figure| {
-            figure.answer != Answer::NoDifferenceShown || figure.is_surely_negligible()
-        })
+        self.figures
+            .iter()
+            .all(|figure| figure.answer != Answer::NoDifferenceShown || figure.is_surely_small)
     }
 
     /// Returns whether differences would be tested once more with at most so many pairs.
@@ -230,19 +245,10 @@ impl Test {
     }
 }
 
-impl ComparedFigure {
-    /// Returns whether the whole interval is within twice the difference that counts as none.
-    fn is_surely_negligible(&self) -> bool {
-        let compared = COMPARED.iter().find(|compared| compared.name == self.name);
-        let limit = compared.map_or(0.0, |compared| 2.0 * compared.negligible);
-        self.interval.low.abs() <= limit && self.interval.high.abs() <= limit
-    }
-}
-
 impl Compared {
     /// Compares a figure of both pages. A difference is shown if it is more than `t` standard
     /// errors away from 0.
-    fn compare(self, values: &[[f64; 2]], t: f64, t_of_interval: f64) -> Option<ComparedFigure> {
+    fn compare(self, values: &[[f64; 2]], t: f64, t_of_small: f64) -> Option<ComparedFigure> {
         let difference = |[first, second]: &[f64; 2]| match self.scale {
             Scale::Absolute => Some(second - first),
             Scale::Relative => (*first > 0.0 && *second > 0.0).then(|| (second / first).ln()),
@@ -265,6 +271,8 @@ impl Compared {
             (true, true) => Answer::Faster,
             (true, false) => Answer::Slower,
         };
+        let limits = |t: f64| [shown(mean - t * error), shown(mean + t * error)];
+        let [low, high] = limits(t);
         let of_page = |page: usize| median(values.iter().map(|pair| pair[page]).collect());
         Some(ComparedFigure {
             name: self.name.to_owned(),
@@ -272,12 +280,15 @@ impl Compared {
             shift,
             is_relative: self.scale == Scale::Relative,
             interval: Interval {
-                low: shown(mean - t_of_interval * error),
-                high: shown(mean + t_of_interval * error),
+                low,
+                high,
                 level: LEVEL,
                 basis: "pairs of visits".to_owned(),
             },
             answer,
+            is_surely_small: limits(t_of_small)
+                .iter()
+                .all(|limit| limit.abs() <= 2.0 * self.negligible),
         })
     }
 }
@@ -300,7 +311,7 @@ mod tests {
         let test = TESTS.iter().find(|test| test.pairs == values.len());
         let test = test.unwrap();
         let t = test.quantile(max_pairs as usize);
-        compared.compare(values, t, test.t_of_interval).unwrap()
+        compared.compare(values, t, test.t_of_small).unwrap()
     }
 
     /// Returns pseudo-random numbers between -1 and 1.
@@ -351,6 +362,29 @@ mod tests {
     }
 
     #[test]
+    fn an_interval_excludes_zero_if_a_difference_is_shown() {
+        let mut shown = 0;
+        for seed in 0..400 {
+            let mut noise = noise(seed);
+            let mut next = || 1.0 + 0.04 * noise.next().unwrap();
+            let slowdown = 1.0 + 0.05 * (seed % 4) as f64 / 3.0;
+            let values: Vec<[f64; 2]> = std::iter::repeat_with(|| [next(), slowdown * next()])
+                .map(|pair| pair.map(|value| 2000.0 * value))
+                .take(10)
+                .collect();
+            for pairs in [4, 6, 8, 10] {
+                let figure = compare(LCP, &values[..pairs], MAX_PAIRS);
+                let excludes_zero = figure.interval.low > 0.0 || figure.interval.high < 0.0;
+                let is_shown = figure.answer != Answer::NoDifferenceShown;
+                let is_negligible = figure.shift.abs() < LCP.negligible;
+                assert_eq!(is_shown, excludes_zero && !is_negligible, "{figure:?}");
+                shown += usize::from(is_shown);
+            }
+        }
+        assert!((100..1500).contains(&shown), "{shown}");
+    }
+
+    #[test]
     fn a_higher_time_is_slower_and_a_higher_score_faster() {
         let values = [
             [1000.0, 1200.0],
@@ -381,9 +415,9 @@ mod tests {
     fn a_figure_without_variation_and_difference_is_equal() {
         let figure = compare(TBT, &[[0.0, 0.0]; 4], MAX_PAIRS);
         assert_eq!(figure.answer, Answer::NoDifferenceShown);
-        assert!(figure.is_surely_negligible());
+        assert!(figure.is_surely_small);
         let figure = compare(LCP, &[[1000.0, 1000.0]; 4], MAX_PAIRS);
-        assert!(figure.is_surely_negligible());
+        assert!(figure.is_surely_small);
     }
 
     #[test]

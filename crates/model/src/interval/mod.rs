@@ -69,7 +69,8 @@ pub struct Interval {
 
 impl Interval {
     /// Returns half of the width.
-    pub fn half_width(&self) -> f64 {
+    #[cfg(test)]
+    fn half_width(&self) -> f64 {
         (self.high - self.low) / 2.0
     }
 

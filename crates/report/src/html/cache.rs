@@ -44,9 +44,9 @@ pub(super) fn cache_view<'a>(cache: &'a CacheUse, page_url: &str) -> CacheView<'
 
 /// Returns a sentence that says what the cache saved.
 pub(crate) fn summary(cache: &CacheUse) -> String {
-    let saved = cache.cached.bytes + cache.revalidated.bytes;
-    let all = saved + cache.transferred.bytes;
-    let share = (saved * 100).checked_div(all).unwrap_or_default();
+    let saved = cache.cached.bytes.saturating_add(cache.revalidated.bytes);
+    let all = saved.saturating_add(cache.transferred.bytes);
+    let share = (saved as f64 * 100.0 / all.max(1) as f64).floor();
     let revalidated = match usize::try_from(cache.revalidated.requests).unwrap_or(usize::MAX) {
         0 => String::new(),
         number => format!(
@@ -79,6 +79,11 @@ mod tests {
             text.contains("(75 %)") && text.contains("1 request waited"),
             "{text}"
         );
+        let invented = CacheUse {
+            cached: group(1, u64::MAX),
+            ..cache
+        };
+        assert!(summary(&invented).contains("(100 %)"));
         let text = summary(&CacheUse::default());
         assert!(text.contains("(0 %)") && !text.contains("waited"), "{text}");
     }

@@ -2,7 +2,7 @@
 
 use plumbline_model::category::{CategoryId, CategoryResult, Group};
 use plumbline_model::check::{
-    Cell, CheckResult, ChecklistItem, Column, Details, ElementDetail, Findings, Row, Unit, Verdict,
+    CheckResult, ChecklistItem, Details, ElementDetail, Findings, Row, Verdict,
 };
 use plumbline_model::report::Report;
 
@@ -10,12 +10,12 @@ use super::charts;
 use super::code_text::CodeText;
 use super::concerns::concerned_metrics;
 use super::crops::Screenshots;
-use super::figures::{bytes, ms};
 use super::gain::{Gain, gain};
 use super::links::Link;
 use super::places;
 use super::replays::{ExperimentView, Replays};
 use super::treemap::{self, Tile};
+use super::typed_table::typed_table;
 use crate::script_sizes;
 
 /// A category with its score and checks.
@@ -105,7 +105,7 @@ impl TableView {
 }
 
 pub(super) struct RowView {
-    /// How many rows this one is a part of, at most [`MAX_SHOWN_DEPTH`].
+    /// How many rows this one is a part of, at most [`super::typed_table::MAX_SHOWN_DEPTH`].
     pub(super) depth: usize,
     /// Whether the row is a request of the longest chain.
     pub(super) is_of_longest_chain: bool,
@@ -123,21 +123,21 @@ pub(super) struct CellView {
 }
 
 impl CellView {
-    fn text(text: impl Into<String>) -> Self {
+    pub(super) fn text(text: impl Into<String>) -> Self {
         Self {
             text: CodeText(text.into()),
             ..Self::default()
         }
     }
 
-    fn link(link: Link) -> Self {
+    pub(super) fn link(link: Link) -> Self {
         Self {
             href: link.href,
             ..Self::text(link.text)
         }
     }
 
-    fn number(text: String) -> Self {
+    pub(super) fn number(text: String) -> Self {
         Self {
             is_number: true,
             ..Self::text(text)
@@ -157,11 +157,8 @@ pub(super) struct ElementView {
 /// The most items listed per check; the JSON export has all of them.
 pub(super) const MAX_ITEMS: usize = 20;
 
-/// The most rows of a table with nested rows.
-const MAX_ROWS: usize = 200;
-
-/// The depth from which nested rows are not indented further.
-const MAX_SHOWN_DEPTH: usize = 6;
+/// The check whose details are the chains of critical requests, which are shown completely.
+const REQUEST_CHAINS: &str = "network-dependency-tree-insight";
 
 /// The metrics that checks can be filtered by.
 const FILTERS: [(&str, &str); 5] = [
@@ -237,9 +234,10 @@ fn groups(
     checks.sort_by(|(a, a_gain), (b, b_gain)| {
         Gain::largest_first(a_gain, b_gain).then(b.weight.total_cmp(&a.weight))
     });
-    let shown = ShownPage {
+    let page = ShownPage {
         url: report.final_url.as_deref().unwrap_or_default(),
         screenshots,
+        max_parts: MAX_ITEMS,
     };
     let title = |check: &CheckResult| {
         let is_one_list =
@@ -251,7 +249,7 @@ fn groups(
         let title = title(check);
         let view = CheckView {
             experiment: replays.of_check(check),
-            ..check_view(category, check, gain, &shown)
+            ..check_view(category, check, gain, &page)
         };
         match groups.iter_mut().find(|group| group.title == title) {
             Some(group) => group.checks.push(view),
@@ -299,6 +297,10 @@ fn check_view(
             Some(Details::Findings(scripts)) if check.id == script_sizes::CHECK_ID => {
                 treemap_views(scripts, page)
             }
+            Some(details) if check.id == REQUEST_CHAINS => {
+                let max_parts = usize::MAX;
+                details_views(details, &ShownPage { max_parts, ..*page })
+            }
             Some(details) => details_views(details, page),
             None => Vec::new(),
         },
@@ -319,10 +321,12 @@ fn treemap_views(scripts: &Findings, page: &ShownPage) -> Vec<DetailsView> {
     treemap.into_iter().chain(table).collect()
 }
 
-/// The audited page that details refer to.
-struct ShownPage<'a> {
-    url: &'a str,
-    screenshots: &'a Screenshots,
+/// The audited page that details refer to, and how many of them are shown.
+pub(super) struct ShownPage<'a> {
+    pub(super) url: &'a str,
+    pub(super) screenshots: &'a Screenshots,
+    /// The most rows listed as parts of one row.
+    pub(super) max_parts: usize,
 }
 
 fn details_views(details: &Details, page: &ShownPage) -> Vec<DetailsView> {
@@ -378,7 +382,8 @@ fn details_views(details: &Details, page: &ShownPage) -> Vec<DetailsView> {
             table(&columns, rows.collect())
         }
         Details::Findings(findings) => {
-            vec![DetailsView::Table(typed_table(findings, page), more)]
+            let (table, more) = typed_table(findings, page);
+            vec![DetailsView::Table(table, more)]
         }
         Details::Checklist { items } => {
             let row = |item: &ChecklistItem| {
@@ -406,51 +411,6 @@ fn plain_table(columns: &[&str], rows: Vec<Vec<CellView>>) -> TableView {
             .map(|name| ((*name).to_owned(), false))
             .collect(),
         rows: rows.into_iter().map(row).collect(),
-    }
-}
-
-fn typed_table(findings: &Findings, page: &ShownPage) -> TableView {
-    let is_number = |unit: Unit| matches!(unit, Unit::Bytes | Unit::Ms | Unit::Number);
-    let mut rows = Vec::new();
-    for row in findings.rows.iter().take(MAX_ITEMS) {
-        add_rows(row, 0, page, &mut rows);
-    }
-    let column = |column: &Column| (column.label.clone(), is_number(column.unit));
-    TableView {
-        columns: findings.columns.iter().map(column).collect(),
-        rows,
-    }
-}
-
-/// Adds a row and the rows that it consists of.
-fn add_rows(row: &Row, depth: usize, page: &ShownPage, rows: &mut Vec<RowView>) {
-    if rows.len() >= MAX_ROWS {
-        return;
-    }
-    rows.push(typed_row(row, depth, page));
-    for sub in row.sub_rows.iter().take(MAX_ITEMS) {
-        add_rows(sub, depth + 1, page, rows);
-    }
-}
-
-fn typed_row(row: &Row, depth: usize, page: &ShownPage) -> RowView {
-    let cell = |cell: &Cell| match cell {
-        Cell::Text(text) => CellView::text(text),
-        Cell::Url(url) => CellView::link(Link::new(url, page.url)),
-        Cell::Element(node) => CellView {
-            crop: page.screenshots.crop(node),
-            ..CellView::text(&node.snippet)
-        },
-        Cell::Source(place) => CellView::link(places::source_link(place, page.url)),
-        Cell::Bytes(size) => CellView::number(bytes(size.max(0.0) as u64)),
-        Cell::Ms(time) => CellView::number(ms(*time)),
-        Cell::Number(number) => CellView::number(format!("{}", (number * 1000.0).round() / 1000.0)),
-        Cell::Nothing => CellView::default(),
-    };
-    RowView {
-        depth: depth.min(MAX_SHOWN_DEPTH),
-        is_of_longest_chain: row.is_marked,
-        cells: row.cells.iter().map(cell).collect(),
     }
 }
 

@@ -7,6 +7,7 @@ use plumbline_model::report::{
 use plumbline_model::runs::Runs;
 
 use super::figures::{date, ms, short_name};
+use super::recording::recording_text;
 use super::summary::intervals_summary;
 
 /// Returns the name and value of each condition that affects figures and that two audits must share
@@ -45,11 +46,45 @@ pub fn compared_conditions(report: &Report) -> Vec<(&'static str, String)> {
                 .clone()
                 .unwrap_or_else(|| "none".to_owned()),
         ),
+        (
+            "State",
+            or_none(
+                &conditions
+                    .state
+                    .as_deref()
+                    .map_or_else(Vec::new, state_names),
+            ),
+        ),
+        ("Steps before the visit", or_none(&conditions.steps)),
+        (
+            "Consent",
+            conditions
+                .consent
+                .as_ref()
+                .map_or_else(|| "none".to_owned(), consent_text),
+        ),
+        (
+            "Recording",
+            if conditions.replay.is_some() {
+                "visited in place of the servers"
+            } else {
+                "none"
+            }
+            .to_owned(),
+        ),
     ];
     if let Some(browser) = &report.browser {
         rows.push(("Browser", browser.product.clone()));
     }
     rows
+}
+
+fn or_none(names: &[String]) -> String {
+    if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.join("; ")
+    }
 }
 
 /// Returns the name and value of each condition.
@@ -101,6 +136,9 @@ pub(super) fn rows(report: &Report, made_at_ms: Option<i64>) -> Vec<(&'static st
     if let Some(consent) = &conditions.consent {
         rows.push(("Consent", consent_text(consent)));
     }
+    if let Some(replay) = &conditions.replay {
+        rows.push(("Recording", recording_text(replay)));
+    }
     if let Some(contention) = cpu.contention {
         rows.push((
             "CPU contention",
@@ -112,7 +150,7 @@ pub(super) fn rows(report: &Report, made_at_ms: Option<i64>) -> Vec<(&'static st
         ));
     }
     if cpu.visits > 1 {
-        rows.push(("Visits", format!("{}, median shown", cpu.visits)));
+        rows.push(("Visits", format!("{}, the most reliable shown", cpu.visits)));
     }
     if let Some(runs) = &report.runs {
         rows.push(("Runs", runs_text(runs)));
@@ -250,6 +288,8 @@ fn rate(kbps: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use plumbline_model::report::ReplayConditions;
+
     use super::*;
 
     #[test]
@@ -262,6 +302,36 @@ mod tests {
         ] {
             assert_eq!(rate(kbps), text);
         }
+    }
+
+    #[test]
+    fn a_recording_is_a_condition_that_is_compared() {
+        let mut report = crate::testing::report();
+        let compared = |report: &Report| {
+            let mut rows = compared_conditions(report).into_iter();
+            rows.find(|(name, _)| *name == "Recording").unwrap().1
+        };
+        let is_described = |report: &Report| {
+            let mut rows = rows(report, None).into_iter();
+            rows.any(|(name, text)| name == "Recording" && text == "of 15 Jan 2027, 08:00 UTC")
+        };
+        assert_eq!(compared(&report), "none");
+        assert!(!is_described(&report));
+        report.conditions.replay = Some(Box::new(ReplayConditions {
+            recorded_at: "2027-01-15T08:00:00Z".to_owned(),
+            ..ReplayConditions::default()
+        }));
+        assert_eq!(compared(&report), "visited in place of the servers");
+        assert!(is_described(&report));
+    }
+
+    #[test]
+    fn the_visit_shown_is_not_called_the_median() {
+        let mut report = crate::testing::report();
+        report.conditions.cpu.visits = 2;
+        let rows = rows(&report, None);
+        let visits = rows.iter().find(|(name, _)| *name == "Visits").unwrap();
+        assert_eq!(visits.1, "2, the most reliable shown");
     }
 
     #[test]

@@ -104,8 +104,10 @@ fn parts(shares: Shares) -> Vec<(&'static str, String)> {
     let all = shares.good + shares.needs_improvement + shares.poor;
     let all = if all > 0.0 { all } else { 1.0 };
     let percent = |share: f64| (share / all * 100.0).round() as i64;
-    let (good, poor) = (percent(shares.good), percent(shares.poor));
-    let middling = (100 - good - poor).max(0);
+    let good = percent(shares.good);
+    // Both can be rounded up.
+    let poor = percent(shares.poor).min(100 - good);
+    let middling = 100 - good - poor;
     [
         (Grade::Good, good),
         (Grade::Middling, middling),
@@ -214,6 +216,14 @@ mod tests {
                 "34\u{a0}% good",
                 "32\u{a0}% needs improvement",
                 "34\u{a0}% poor"
+            ]
+        );
+        assert_eq!(
+            text(0.505, 0.0, 0.495),
+            [
+                "51\u{a0}% good",
+                "0\u{a0}% needs improvement",
+                "49\u{a0}% poor"
             ]
         );
         assert_eq!(text(1.0, 0.0, 0.0)[0], "100\u{a0}% good");

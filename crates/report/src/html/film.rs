@@ -43,6 +43,16 @@ pub struct FrameView {
     pub is_missing: bool,
 }
 
+impl FrameView {
+    /// Returns the time of the frame and what happened since the previous one.
+    pub fn caption(&self) -> String {
+        match self.events.as_slice() {
+            [] => self.at.clone(),
+            events => format!("{} · {}", self.at, events.join(", ")),
+        }
+    }
+}
+
 /// The most frames that fit next to each other.
 const MAX_FRAMES: f64 = 12.0;
 /// The intervals between frames to choose from.
@@ -270,6 +280,20 @@ mod tests {
         assert!(svg.contains(r#"viewBox="0 0 400 800""#), "{svg}");
         assert!(svg.contains(r#"<rect x="10" y="30" width="100" height="20"/>"#));
         assert_eq!(outline(&media, rect(900.0)), None);
+    }
+
+    #[test]
+    fn the_caption_of_a_frame_names_its_time_and_what_happened() {
+        let mut frame = FrameView {
+            at: "1.5 s".to_owned(),
+            image: None,
+            events: Vec::new(),
+            outline: None,
+            is_missing: false,
+        };
+        assert_eq!(frame.caption(), "1.5 s");
+        frame.events = vec!["FCP", "LCP"];
+        assert_eq!(frame.caption(), "1.5 s · FCP, LCP");
     }
 
     #[test]

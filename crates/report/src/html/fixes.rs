@@ -36,7 +36,7 @@ pub(super) struct Fix {
 /// An item of a check's details.
 pub(super) struct Item {
     /// An element, a URL, or a text such as a message.
-    pub(super) text: String,
+    pub(super) text: CodeText,
     /// The target of the text, if it is a URL.
     pub(super) href: Option<String>,
     pub(super) is_code: bool,
@@ -49,7 +49,7 @@ pub(super) struct Item {
 impl Item {
     fn code(text: impl Into<String>, note: impl Into<String>) -> Self {
         Self {
-            text: text.into(),
+            text: CodeText(text.into()),
             href: None,
             is_code: true,
             note: note.into(),

@@ -1,8 +1,6 @@
 //! The load of a page: waterfall, main-thread activity, and page weight.
 
-use plumbline_model::media::{
-    Marks, PathStep, PathStepKind, ReportMedia, RequestEntry, RequestTotals, WORK_KINDS,
-};
+use plumbline_model::media::{Marks, ReportMedia, RequestEntry, RequestTotals, WORK_KINDS};
 
 use super::charts::{self, Axis};
 use super::figures::{bytes, coordinate, count, ms};
@@ -50,102 +48,6 @@ pub(super) struct WorkView {
     pub(super) ms: String,
 }
 
-/// The steps that the largest content waited for.
-pub(super) struct PathView {
-    /// The strip as SVG.
-    pub(super) strip: String,
-    /// The class, name and total time of each kind of step.
-    pub(super) totals: Vec<WorkView>,
-    pub(super) steps: Vec<StepView>,
-    pub(super) end: String,
-}
-
-pub(super) struct StepView {
-    pub(super) class: &'static str,
-    pub(super) name: &'static str,
-    pub(super) start: String,
-    pub(super) duration: String,
-    pub(super) file: String,
-    pub(super) url: String,
-}
-
-/// The kinds of steps with their classes and names.
-const STEP_KINDS: [(PathStepKind, &str, &str); 8] = [
-    (PathStepKind::Queued, "d", "Queued"),
-    (PathStepKind::Connection, "c", "Connection"),
-    (PathStepKind::Server, "w", "Server"),
-    (PathStepKind::Download, "r", "Download"),
-    (PathStepKind::Evaluation, "script", "Script evaluation"),
-    (PathStepKind::Rendering, "paint", "Rendering"),
-    (PathStepKind::Other, "other", "Other work"),
-    (PathStepKind::Waiting, "q", "Waiting"),
-];
-
-fn class_and_name(kind: PathStepKind) -> (&'static str, &'static str) {
-    let found = STEP_KINDS.iter().find(|(other, ..)| *other == kind);
-    found.map_or(("q", "Waiting"), |(_, class, name)| (class, name))
-}
-
-/// Returns the steps that the largest content waited for, or `None` if they are unknown.
-pub(super) fn critical_path(steps: &[PathStep]) -> Option<PathView> {
-    let end_ms = steps.last()?.end_ms;
-    let length_ms = |step: &PathStep| step.end_ms - step.start_ms;
-    let totals = STEP_KINDS.iter().filter_map(|(kind, class, name)| {
-        let of_kind = steps.iter().filter(|step| step.kind == *kind);
-        let total_ms: f64 = of_kind.map(length_ms).sum();
-        (total_ms >= 0.5).then(|| WorkView {
-            class,
-            name,
-            ms: ms(total_ms),
-        })
-    });
-    let totals: Vec<WorkView> = totals.collect();
-    let texts = totals
-        .iter()
-        .map(|total| format!("{} {}", total.name, total.ms));
-    let aria_label = texts.collect::<Vec<_>>().join(", ");
-    let parts = steps.iter().map(|step| {
-        let (class, _) = class_and_name(step.kind);
-        (class, step.start_ms, step.end_ms)
-    });
-    Some(PathView {
-        strip: charts::strip(parts, end_ms, &aria_label),
-        totals,
-        steps: steps
-            .iter()
-            .map(|step| {
-                let (class, name) = class_and_name(step.kind);
-                StepView {
-                    class,
-                    name,
-                    start: ms(step.start_ms),
-                    duration: ms(length_ms(step)),
-                    file: if step.url.is_empty() {
-                        String::new()
-                    } else {
-                        shortened(last_part(&step.url))
-                    },
-                    url: step.url.clone(),
-                }
-            })
-            .collect(),
-        end: ms(end_ms),
-    })
-}
-
-/// Leaves out the middle of a long name, whose end tells the type of file.
-fn shortened(name: String) -> String {
-    const MAX_CHARS: usize = 60;
-    const PART_CHARS: usize = 28;
-    let length = name.chars().count();
-    if length <= MAX_CHARS {
-        return name;
-    }
-    let start: String = name.chars().take(PART_CHARS).collect();
-    let end: String = name.chars().skip(length - PART_CHARS).collect();
-    format!("{start}…{end}")
-}
-
 /// A request in the waterfall.
 pub(super) struct RowView {
     pub(super) number: usize,
@@ -190,9 +92,6 @@ pub(super) fn waterfall(media: &ReportMedia, page_url: &str) -> WaterfallView {
         .collect();
     kinds.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
     let rows = media.requests.iter().enumerate();
-    let total: u64 = media.requests.iter().map(|r| r.transfer_bytes).sum();
-    let blocking = media.requests.iter().filter(|r| r.render_blocking);
-    let requests = media.requests.len() + media.requests_left_out;
     let thread = &media.main_thread;
     let work: Vec<WorkView> = WORK_KINDS
         .iter()
@@ -230,9 +129,9 @@ pub(super) fn waterfall(media: &ReportMedia, page_url: &str) -> WaterfallView {
         has_unknown_phases: media.requests.iter().any(charts::has_unknown_phases),
         summary: format!(
             "{}, {} transferred, {} render-blocking.",
-            count(requests, "request", "requests"),
-            bytes(total),
-            blocking.count()
+            count(media.request_count(), "request", "requests"),
+            bytes(media.transfer_bytes()),
+            media.render_blocking_count()
         ),
         thread: charts::main_thread(thread, axis, &aria_label),
         work,
@@ -284,9 +183,10 @@ fn row(number: usize, request: &RequestEntry, axis: Axis, page_url: &str) -> Row
     let duration_ms = request.end_ms.map(|end_ms| end_ms - request.start_ms);
     let failed = request.error.is_some() || request.status.is_some_and(|s| s >= 400);
     let status = match (request.status, &request.error) {
-        (Some(status), _) => status.to_string(),
-        (None, Some(_)) => "failed".to_owned(),
-        (None, None) => "pending".to_owned(),
+        // A response with a good status fails as well, for instance one that is not complete.
+        (Some(status), error) if error.is_none() || status >= 400 => status.to_string(),
+        (_, Some(_)) => "failed".to_owned(),
+        (_, None) => "pending".to_owned(),
     };
     RowView {
         number,
@@ -387,15 +287,28 @@ pub(super) struct ShareView {
     pub(super) width: String,
 }
 
-/// The most shares listed.
+/// The most shares that are listed by name.
 const MAX_SHARES: usize = 15;
 
-/// Returns the shares with the most bytes.
-pub(super) fn shares(shares: &[RequestTotals]) -> Vec<ShareView> {
-    let largest = shares.iter().map(|share| share.bytes).max().unwrap_or(0);
-    shares
-        .iter()
-        .take(MAX_SHARES)
+/// Returns the shares with the most bytes, and one for all others, which is named by their number
+/// and `others`: the noun for one and for several.
+pub(super) fn shares(shares: &[RequestTotals], others: [&str; 2]) -> Vec<ShareView> {
+    let (listed, rest) = shares.split_at(shares.len().min(MAX_SHARES));
+    let rest = (!rest.is_empty()).then(|| RequestTotals {
+        name: format!(
+            "{} more {}",
+            rest.len(),
+            others[usize::from(rest.len() > 1)]
+        ),
+        requests: rest.iter().map(|share| share.requests).sum(),
+        bytes: rest
+            .iter()
+            .fold(0, |bytes, share| bytes.saturating_add(share.bytes)),
+        third_party: rest.iter().all(|share| share.third_party),
+    });
+    let shown = || listed.iter().chain(&rest);
+    let largest = shown().map(|share| share.bytes).max().unwrap_or(0);
+    shown()
         .map(|share| ShareView {
             name: share.name.clone(),
             third_party: share.third_party,
@@ -411,28 +324,69 @@ mod tests {
     use super::*;
 
     #[test]
-    fn queueing_and_connections_are_shown_as_different_steps() {
-        let step = |kind, start_ms: f64, end_ms: f64| PathStep {
-            kind,
-            start_ms,
-            end_ms,
-            url: format!("https://a.test/{}.js", "name-".repeat(20)),
-        };
-        let path = critical_path(&[
-            step(PathStepKind::Queued, 0.0, 40.0),
-            step(PathStepKind::Connection, 40.0, 100.0),
-            step(PathStepKind::Other, 100.0, 130.0),
-        ])
-        .unwrap();
-        let names: Vec<_> = path.totals.iter().map(|total| total.name).collect();
-        assert_eq!(names, ["Queued", "Connection", "Other work"]);
-        let file = &path.steps[0].file;
-        assert!(
-            file.starts_with("name-") && file.ends_with("-name-.js"),
-            "{file}"
+    fn hosts_that_are_not_listed_are_added_up_in_the_last_row() {
+        let hosts: Vec<RequestTotals> = (0..40_u64)
+            .map(|host| RequestTotals {
+                name: format!("{host}.test"),
+                requests: 2,
+                bytes: 100 * 1024 - host,
+                third_party: true,
+            })
+            .collect();
+        let views = shares(&hosts, ["host", "hosts"]);
+        assert_eq!(views.len(), MAX_SHARES + 1);
+        let last = views.last().unwrap();
+        assert_eq!((last.name.as_str(), last.requests), ("25 more hosts", 50));
+        assert_eq!(
+            (last.bytes.as_str(), last.width.as_str()),
+            ("2.44\u{a0}MiB", "100")
         );
-        assert_eq!(file.chars().count(), 57);
-        assert_eq!(shortened("app.js".to_owned()), "app.js");
+        let one_more = shares(&hosts[..16], ["host", "hosts"]);
+        assert_eq!(one_more.last().unwrap().name, "1 more host");
+        assert_eq!(shares(&hosts[..15], ["host", "hosts"]).len(), 15);
+    }
+
+    #[test]
+    fn a_failed_response_has_no_good_status() {
+        let status = |status: Option<u16>, error: Option<&str>| {
+            let request = RequestEntry {
+                status,
+                error: error.map(str::to_owned),
+                ..RequestEntry::default()
+            };
+            let row = row(1, &request, Axis { end_ms: 100.0 }, "https://a.test/");
+            (row.status, row.failed)
+        };
+        let mismatch = Some("net::ERR_CONTENT_LENGTH_MISMATCH");
+        for (of_request, text, failed) in [
+            (status(Some(200), mismatch), "failed", true),
+            (status(Some(503), mismatch), "503", true),
+            (status(None, mismatch), "failed", true),
+            (status(Some(404), None), "404", true),
+            (status(Some(200), None), "200", false),
+            (status(None, None), "pending", false),
+        ] {
+            assert_eq!(of_request, (text.to_owned(), failed));
+        }
+    }
+
+    #[test]
+    fn the_summary_counts_the_requests_that_are_left_out() {
+        let media = ReportMedia {
+            requests: vec![RequestEntry::default()],
+            requests_left_out: 3,
+            render_blocking_requests: Some(2),
+            by_type: vec![RequestTotals {
+                bytes: 5 * 1024,
+                ..RequestTotals::default()
+            }],
+            ..ReportMedia::default()
+        };
+        let view = waterfall(&media, "https://a.test/");
+        assert_eq!(
+            view.summary.replace('\u{a0}', " "),
+            "4 requests, 5.0 KiB transferred, 2 render-blocking."
+        );
     }
 
     #[test]

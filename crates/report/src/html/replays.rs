@@ -4,12 +4,14 @@
 use plumbline_model::check::{CheckResult, Verdict};
 use plumbline_model::comparison::{Answer, ComparedFigure, MAX_PAIRS};
 use plumbline_model::experiment::{Experiment, Subject, experiment_of};
-use plumbline_model::interval::PERFORMANCE;
 use plumbline_model::matrix::{Matrix, MatrixCell, MatrixCondition};
 use plumbline_model::report::Report;
+use plumbline_model::scoring::MetricKind;
 
-use super::figures::ms;
+use super::recording::missing_requests;
+use super::summary::{METRICS, interval_text, value_text};
 use crate::comparison::figure_cells;
+use crate::matrix::{level, metrics, score_text};
 
 /// The audits of the recording of a report.
 #[derive(Debug, Clone, Copy, Default)]
@@ -124,6 +126,8 @@ pub(super) struct MatrixView<'a> {
     pub(super) devices: &'a [MatrixCondition],
     /// The name of each network, its description in parentheses, and its cells.
     pub(super) rows: Vec<(&'a str, &'a str, Vec<HeatView>)>,
+    /// The level of the intervals, if there are any.
+    pub(super) level: Option<String>,
     /// Whether some cells are not measured yet.
     pub(super) is_incomplete: bool,
 }
@@ -135,6 +139,10 @@ pub(super) struct HeatView {
     pub(super) score: String,
     /// The metrics, in a few words.
     pub(super) metrics: String,
+    /// The intervals of the metrics.
+    pub(super) intervals: Vec<String>,
+    /// Why the cell was not measured, or what was missing.
+    pub(super) notes: Vec<String>,
     pub(super) href: Option<String>,
 }
 
@@ -188,6 +196,7 @@ fn matrix_view(matrix: &Matrix, is_linked: bool) -> MatrixView<'_> {
     MatrixView {
         devices: &matrix.devices,
         rows: rows.collect(),
+        level: level(matrix),
         is_incomplete: matrix
             .cells
             .iter()
@@ -203,35 +212,69 @@ fn heat_view(cell: &MatrixCell, is_linked: bool) -> HeatView {
         None => "unknown",
     };
     let score = match (cell.performance, &cell.error) {
-        (Some(score), _) => {
-            let interval = cell.intervals.get(PERFORMANCE);
-            let points = interval.map_or(0.0, |it| it.half_width().ceil());
-            if points > 0.0 {
-                format!("{score} ± {points}")
-            } else {
-                score.to_string()
-            }
-        }
+        (Some(score), _) => score_text(score, &cell.intervals),
         (None, Some(_)) => "failed".to_owned(),
         (None, None) => "–".to_owned(),
     };
-    let metrics = [
-        ("FCP", cell.fcp_ms),
-        ("LCP", cell.lcp_ms),
-        ("SI", cell.si_ms),
-        ("TBT", cell.tbt_ms),
-    ];
-    let metrics = metrics
-        .into_iter()
-        .filter_map(|(name, value)| Some(format!("{name} {}", ms(value?))));
+    let short_name = |kind: MetricKind| {
+        let metric = METRICS.iter().find(|(other, ..)| *other == kind);
+        metric.map_or("", |(_, _, short)| short)
+    };
+    let values = metrics(cell).into_iter().filter_map(|(kind, value)| {
+        let value = value_text(kind, value?);
+        Some(format!("{} {value}", short_name(kind)))
+    });
+    let intervals = metrics(cell).into_iter().filter_map(|(kind, value)| {
+        value?;
+        let interval = interval_text(&cell.intervals, kind)?;
+        Some(format!("{} {interval}", short_name(kind)))
+    });
+    let missing = missing_requests(cell.missing_requests);
+    let missing = missing.map(|missing| format!("{missing} not in the recording"));
     HeatView {
         class,
         score,
-        metrics: metrics.collect::<Vec<_>>().join(", "),
+        metrics: values.collect::<Vec<_>>().join(", "),
+        intervals: intervals.collect(),
+        notes: cell.error.clone().into_iter().chain(missing).collect(),
         href: cell
             .audit_id
             .as_ref()
             .filter(|_| is_linked)
             .map(|id| format!("/reports/{id}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::intervals;
+
+    #[test]
+    fn a_cell_has_the_interval_of_the_report_and_those_of_its_metrics() {
+        let cell = MatrixCell {
+            performance: Some(99),
+            lcp_ms: Some(2000.0),
+            cls: Some(0.012),
+            intervals: intervals(),
+            missing_requests: 1,
+            ..MatrixCell::default()
+        };
+        let view = heat_view(&cell, true);
+        assert_eq!(view.score, "99 (94 to\u{a0}100)");
+        assert_eq!(view.metrics, "LCP 2.00\u{a0}s, CLS 0.012");
+        assert_eq!(view.intervals, ["LCP 1.90\u{a0}s to\u{a0}2.10\u{a0}s"]);
+        assert_eq!(view.notes, ["1 request was not in the recording"]);
+    }
+
+    #[test]
+    fn a_cell_that_failed_says_why() {
+        let cell = MatrixCell {
+            error: Some("The page did not load.".to_owned()),
+            ..MatrixCell::default()
+        };
+        let view = heat_view(&cell, true);
+        assert_eq!((&*view.score, &*view.metrics), ("failed", ""));
+        assert_eq!(view.notes, ["The page did not load."]);
     }
 }

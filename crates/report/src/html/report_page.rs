@@ -8,6 +8,7 @@ use plumbline_model::report::Report;
 use super::cache::{CacheView, cache_view};
 use super::checks::{CategoryView, DetailsView, category_view};
 use super::comparison::{ComparisonView, comparison_view};
+use super::critical_path::{PathView, critical_path};
 use super::crops::Screenshots;
 use super::document::{BRAND, Document, INLINED_HEAD};
 use super::field::{FieldView, field_view};
@@ -16,7 +17,7 @@ use super::film::{self, FilmTimes, FilmView};
 use super::fixes::{Fixes, fixes};
 use super::flow::{FlowView, flow};
 use super::functions::{FunctionsView, functions_view};
-use super::load::{self, PathView, ShareView, WaterfallView};
+use super::load::{self, ShareView, WaterfallView};
 use super::pictures::{LogoFile, PictureSource};
 use super::replays::{Replays, ReplaysView, replays_view};
 use super::responsiveness::{PARTS, ResponsivenessView, responsiveness};
@@ -24,7 +25,7 @@ use super::steps::{StepView, steps};
 use super::summary::{
     FractionView, MetricCard, Ring, cards, fractions, headline, intervals_summary, rings,
 };
-use super::{HtmlError, environment};
+use super::{HtmlError, environment, recording};
 
 /// The most fixes in the printed summary, which has one page.
 const SUMMARY_FIXES: usize = 6;
@@ -65,6 +66,10 @@ struct ReportTemplate<'a> {
     device: &'a str,
     network: &'a str,
     location: String,
+    /// The time of the recording that was visited in place of the servers.
+    recorded_at: Option<String>,
+    /// The requests that were not in that recording, as a warning.
+    not_recorded: Option<String>,
     failure: Option<FailureView>,
     headline: String,
     rings: Vec<Ring>,
@@ -192,6 +197,8 @@ fn template<'a>(page: &'a ReportPage<'a>) -> ReportTemplate<'a> {
         device: &conditions.device.name,
         network: &conditions.network.name,
         location: conditions.location.label(),
+        recorded_at: conditions.replay.as_deref().map(recording::recorded_at),
+        not_recorded: conditions.replay.as_deref().and_then(recording::warning),
         failure: report.error.as_ref().map(|failure| FailureView {
             heading: match failure.code {
                 FailureCode::Cancelled => "Not measured",
@@ -222,14 +229,19 @@ fn template<'a>(page: &'a ReportPage<'a>) -> ReportTemplate<'a> {
         definitions: screenshots.definitions(),
         film,
         outline,
-        critical_path: media.and_then(|media| load::critical_path(&media.critical_path)),
+        critical_path: media
+            .and_then(|media| critical_path(&media.critical_path, &media.critical_path_totals)),
         functions: report
             .profile
             .as_deref()
             .map(|profile| functions_view(profile, url)),
         waterfall: media.map(|media| load::waterfall(media, url)),
-        types: media.map_or_else(Vec::new, |media| load::shares(&media.by_type)),
-        hosts: media.map_or_else(Vec::new, |media| load::shares(&media.by_host)),
+        types: media.map_or_else(Vec::new, |media| {
+            load::shares(&media.by_type, ["type", "types"])
+        }),
+        hosts: media.map_or_else(Vec::new, |media| {
+            load::shares(&media.by_host, ["host", "hosts"])
+        }),
         comparison: report.comparison.as_deref().map(comparison_view),
         replays: replays_view(report, &page.replays),
         cache: report.cache.as_ref().map(|cache| cache_view(cache, url)),

@@ -139,7 +139,7 @@ pub fn limit_text(kind: MetricKind, value: f64) -> String {
 }
 
 /// Formats the interval of a score in whole points: `± 6` if the score is in its middle, give or
-/// take a point, and `68 to 80` otherwise.
+/// take a point, and `68 to 80` otherwise. It has at most two lines in a narrow column.
 pub fn score_interval_text(score: u8, interval: &Interval) -> String {
     let (low, high) = (interval.low.floor(), interval.high.ceil());
     let (below, above) = (f64::from(score) - low, high - f64::from(score));
@@ -148,15 +148,16 @@ pub fn score_interval_text(score: u8, interval: &Interval) -> String {
     if (below - above).abs() <= 1.0 && is_possible {
         format!("±\u{a0}{points}")
     } else {
-        format!("{low} to {high}")
+        format!("{low} to\u{a0}{high}")
     }
 }
 
-/// Formats the interval of a metric; `None` if it has none, or one without a visible width.
+/// Formats the interval of a metric; `None` if it has none, or one without a visible width. It has
+/// at most two lines in a narrow column.
 pub fn interval_text(intervals: &Intervals, kind: MetricKind) -> Option<String> {
     let interval = intervals.get(kind.as_str())?;
     let [low, high] = [interval.low, interval.high].map(|value| value_text(kind, value));
-    (low != high).then(|| format!("{low} to {high}"))
+    (low != high).then(|| format!("{low} to\u{a0}{high}"))
 }
 
 /// Formats the smallest and the largest value of a metric in several runs, if they differ as shown.
@@ -244,7 +245,8 @@ pub(super) fn headline(report: &Report) -> String {
 }
 
 /// Summarises the metrics. The text begins with the worst grade of Largest Contentful Paint, Total
-/// Blocking Time and Cumulative Layout Shift, and with what has that grade.
+/// Blocking Time and Cumulative Layout Shift, and with what has that grade. A page that lacks one
+/// of them is not called fast.
 fn grade_of(metrics: &Metrics) -> String {
     let graded: Vec<(Grade, String)> = [
         metrics.lcp.map(|lcp| {
@@ -280,10 +282,13 @@ fn grade_of(metrics: &Metrics) -> String {
         format!("Slow: {}.{also}", listed(&poor))
     } else if !middling.is_empty() {
         format!("Could be faster: {}.", listed(&middling))
-    } else if let [first, ..] = good[..] {
-        format!("Fast: {first}.")
+    } else if graded.len() < 3 {
+        match &good[..] {
+            [] => "Partly measured.".to_owned(),
+            good => format!("Partly measured: {}.", listed(good)),
+        }
     } else {
-        "Partly measured.".to_owned()
+        format!("Fast: {}.", listed(&good[..1]))
     }
 }
 
@@ -364,7 +369,7 @@ mod tests {
         assert!(rings[1..].iter().all(|ring| ring.interval.is_none()));
         let cards = cards(report.metrics.as_ref().unwrap(), &report);
         let interval = cards[1].interval.as_deref();
-        assert_eq!(interval, Some("1.90\u{a0}s to 2.10\u{a0}s"));
+        assert_eq!(interval, Some("1.90\u{a0}s to\u{a0}2.10\u{a0}s"));
         let shift = METRICS
             .iter()
             .position(|(kind, ..)| *kind == MetricKind::Cls);
@@ -380,8 +385,8 @@ mod tests {
         for (score, low, high, text) in [
             (74, 68.2, 80.0, "±\u{a0}6"),
             (74, 68.0, 79.0, "±\u{a0}6"),
-            (92, 68.0, 96.0, "68 to 96"),
-            (100, 99.0, 100.0, "99 to 100"),
+            (92, 68.0, 96.0, "68 to\u{a0}96"),
+            (100, 99.0, 100.0, "99 to\u{a0}100"),
             (99, 98.0, 100.0, "±\u{a0}1"),
         ] {
             let mut interval = intervals()[PERFORMANCE].clone();
@@ -418,6 +423,32 @@ mod tests {
             headline_of(good, (300.0, 0.6), (0.2, 0.6)),
             "Could be faster: scripts block the main thread for 300\u{a0}ms and the layout shifts \
              by 0.20."
+        );
+    }
+
+    #[test]
+    fn a_page_without_a_largest_content_is_partly_measured_and_not_fast() {
+        let mut report = report();
+        let metrics = report.metrics.as_mut().unwrap();
+        metrics.lcp = None;
+        let headline_with = |tbt: Option<(f64, f64)>| {
+            let mut report = report.clone();
+            report.metrics.as_mut().unwrap().tbt =
+                tbt.map(|(value, score)| Metric { value, score });
+            headline(&report)
+        };
+        assert_eq!(
+            headline_with(Some((0.0, 1.0))),
+            "Partly measured: scripts block the main thread for 0\u{a0}ms and the layout shifts by \
+             0.01."
+        );
+        assert_eq!(
+            headline_with(Some((900.0, 0.2))),
+            "Slow: scripts block the main thread for 900\u{a0}ms."
+        );
+        assert_eq!(
+            headline_with(None),
+            "Partly measured: the layout shifts by 0.01."
         );
     }
 }

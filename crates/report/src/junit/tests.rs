@@ -41,6 +41,35 @@ fn checks_of_a_category_that_is_shown_as_a_fraction_do_not_fail() {
 }
 
 #[test]
+fn a_metric_that_the_page_lacks_is_skipped_unless_checks_fail() {
+    let mut report = report();
+    let metrics = report.metrics.as_mut().unwrap();
+    metrics.lcp = None;
+    let reason = "the page has no text or image";
+    metrics.missing.insert("lcp".to_owned(), reason.to_owned());
+    let xml_with = |checks_fail: bool| {
+        render(&ExportSource {
+            report: &report,
+            bundle: None,
+            media: None,
+            made_at_ms: 0,
+            logo: None,
+            junit: JunitOptions {
+                checks_fail,
+                ..JunitOptions::default()
+            },
+        })
+    };
+    let xml = xml_with(false);
+    assert!(xml.contains(r#"failures="0" errors="0""#), "{xml}");
+    let skipped = r#"<skipped message="not measured: The page has no text or image."/>"#;
+    assert!(xml.contains(skipped), "{xml}");
+    let xml = xml_with(true);
+    let error = r#"<error message="The page has no text or image." type="not measured"/>"#;
+    assert!(xml.contains(error), "{xml}");
+}
+
+#[test]
 fn checks_fail_on_request_only() {
     let xml = xml_with(JunitOptions::default());
     assert!(xml.contains(r#"failures="0" errors="0""#), "{xml}");

@@ -124,10 +124,12 @@ fn plain(text: &str) -> String {
 
 fn environment(report: &Report) -> Value {
     let browser = report.browser.as_ref();
+    let cpu = &report.conditions.cpu;
+    let host_index = cpu.host_index.or(cpu.nominal_index);
     json!({
         "networkUserAgent": browser.map_or("", |browser| &browser.user_agent),
         "hostUserAgent": browser.map_or("", |browser| &browser.product),
-        "benchmarkIndex": report.conditions.cpu.host_index.unwrap_or_default().round(),
+        "benchmarkIndex": host_index.unwrap_or_default().round(),
     })
 }
 

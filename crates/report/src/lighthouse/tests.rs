@@ -47,6 +47,19 @@ fn scores_metrics_and_verdicts_are_those_of_the_report() {
 }
 
 #[test]
+fn the_benchmark_index_is_that_of_the_calibration_if_the_load_has_none() {
+    let index = |host_index: Option<f64>, nominal_index: Option<f64>| {
+        let mut report = report();
+        let cpu = &mut report.conditions.cpu;
+        (cpu.host_index, cpu.nominal_index) = (host_index, nominal_index);
+        result_of(&report, None)["environment"]["benchmarkIndex"].clone()
+    };
+    assert_eq!(index(Some(1500.2), Some(1400.0)), 1500.0);
+    assert_eq!(index(None, Some(1400.0)), 1400.0);
+    assert_eq!(index(None, None), 0.0);
+}
+
+#[test]
 fn every_reference_has_an_audit_and_every_group_a_name() {
     let result = result_of(&report(), Some("[]"));
     for category in result["categories"].as_object().unwrap().values() {

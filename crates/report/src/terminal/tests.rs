@@ -2,7 +2,7 @@ use plumbline_bundle::{Failure, FailureCode, InteractionRecords};
 use plumbline_catalog::Mode;
 use plumbline_model::report::{
     Conditions, CpuConditions, DeviceConditions, LocationConditions, Metric, Metrics,
-    NetworkConditions, Report, TracedMetrics, View,
+    NetworkConditions, ReplayConditions, Report, TracedMetrics, View,
 };
 
 use super::*;
@@ -50,6 +50,47 @@ fn a_page_that_could_not_be_measured_has_a_reason() {
     let text = render(&report(), Colors::None);
     assert!(text.contains("Not measured: Nothing was painted. (NO_PAINT)"));
     assert!(text.contains("Frankfurt, Germany (simulated, +123 ms round trip)"));
+}
+
+#[test]
+fn a_device_that_is_faster_than_the_machine_is_noted_with_the_indexes_that_are_known() {
+    let note = |host_index: Option<f64>, nominal_index: Option<f64>| {
+        let mut report = crate::testing::report();
+        let cpu = &mut report.conditions.cpu;
+        cpu.limited_by_host = true;
+        cpu.device_index = Some(900);
+        (cpu.host_index, cpu.nominal_index) = (host_index, nominal_index);
+        let text = render(&report, Colors::None);
+        let note = text.lines().find_map(|line| line.strip_prefix("  Note: "));
+        note.unwrap().to_owned()
+    };
+    let expected = |indexes: &str| {
+        format!("The device is faster than this machine{indexes}, so the CPU was not slowed down.")
+    };
+    assert_eq!(
+        note(Some(700.0), Some(800.0)),
+        expected(" (CPU index 900 against 700)")
+    );
+    assert_eq!(
+        note(None, Some(800.0)),
+        expected(" (CPU index 900 against 800)")
+    );
+    assert_eq!(note(None, None), expected(""));
+}
+
+#[test]
+fn a_replay_names_its_recording_and_what_was_missing() {
+    let mut report = crate::testing::report();
+    assert!(!render(&report, Colors::None).contains("Recording"));
+    report.conditions.replay = Some(Box::new(ReplayConditions {
+        recorded_at: "2027-01-15T08:00:00Z".to_owned(),
+        missing_requests: 2,
+        missing: vec!["https://a.test/\u{1b}".to_owned()],
+    }));
+    let text = render(&report, Colors::None);
+    let line = "\n  Recording of 15 Jan 2027, 08:00 UTC; 2 requests were not in it, such as \
+                https://a.test/\u{fffd}\n";
+    assert!(text.contains(line), "{text}");
 }
 
 #[test]

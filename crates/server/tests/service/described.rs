@@ -180,7 +180,7 @@ fn report() -> Value {
             "urls": ["https://example.com/", "https://example.com/next"], "pairs": 4,
             "figures": [{
                 "name": "lcp", "medians": [2000.0, 2200.0], "shift": 0.1, "isRelative": true,
-                "interval": { "low": 0.09, "high": 0.11, "level": 0.9, "basis": "pairs of visits" },
+                "interval": { "low": 0.09, "high": 0.11, "level": 0.98, "basis": "pairs of visits" },
                 "answer": "slower",
             }],
             "evidence": [{ "name": "Requests", "unit": "count", "values": [3.0, 4.0] }],

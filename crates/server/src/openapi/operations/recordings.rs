@@ -90,7 +90,7 @@ pub(super) fn all() -> Vec<Operation> {
                     "subject": { "check": "document-latency-insight" }, "changes": ["compressText"],
                     "comparison": { "pairs": 4, "figures": [{
                         "name": "lcp", "medians": [2000.0, 2200.0], "shift": 0.1, "isRelative": true,
-                        "interval": { "low": 0.09, "high": 0.11, "level": 0.9, "basis": "pairs of visits" },
+                        "interval": { "low": 0.09, "high": 0.11, "level": 0.98, "basis": "pairs of visits" },
                         "answer": "slower",
                     }] },
                 }] }),

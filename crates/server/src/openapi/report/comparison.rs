@@ -14,7 +14,10 @@ fn pair(items: Value) -> Value {
 
 /// Returns the schema of one compared figure.
 pub(super) fn figure() -> Value {
-    let interval = described(super::interval(), "The confidence interval of the shift.");
+    let interval = described(
+        super::interval(),
+        "The confidence interval of the shift. It excludes 0 if a difference is shown.",
+    );
     object(
         "A figure of both pages.",
         &[
@@ -83,7 +86,7 @@ fn members() -> [(&'static str, Value); 5] {
 }
 
 /// Returns the members that only some comparisons have.
-fn optional_members() -> [(&'static str, Value); 3] {
+fn optional_members() -> [(&'static str, Value); 4] {
     let description =
         "The changes of an experiment, which make the second page, each in a few words.";
     let left_out =
@@ -91,6 +94,13 @@ fn optional_members() -> [(&'static str, Value); 3] {
     [
         ("changes", described(list(text()), description)),
         ("leftOut", described(list(text()), left_out)),
+        (
+            "replays",
+            described(
+                pair(nullable(super::replays::replay())),
+                "The recordings that were visited in place of the servers of each page.",
+            ),
+        ),
         (
             "redirectedTo",
             described(

@@ -238,6 +238,7 @@ fn conditions() -> Value {
                 ),
             ),
             ("view", reference("View")),
+            ("replay", replays::replay()),
         ],
     )
 }

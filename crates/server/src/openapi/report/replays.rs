@@ -4,6 +4,30 @@ use serde_json::{Value, json};
 
 use super::{comparison, described, integer, list, nullable, number, object, text};
 
+/// Returns the schema of a recording that was visited in place of the servers of a page.
+pub(super) fn replay() -> Value {
+    object(
+        "A recording that was visited in place of the servers of a page.",
+        &[
+            (
+                "recordedAt",
+                described(text(), "The time at which the recording was made."),
+            ),
+            (
+                "missingRequests",
+                described(
+                    integer(),
+                    "The number of requests and connections that are not in the recording.",
+                ),
+            ),
+        ],
+        &[(
+            "missing",
+            described(list(text()), "The URLs of some of them, or their hosts."),
+        )],
+    )
+}
+
 /// Returns the schema of an experiment.
 pub(super) fn experiment() -> Value {
     let subject = described(
@@ -75,6 +99,13 @@ pub(super) fn matrix() -> Value {
         ],
         &[
             ("intervals", super::intervals()),
+            (
+                "missingRequests",
+                described(
+                    integer(),
+                    "The number of requests that were not in the recording.",
+                ),
+            ),
             ("auditId", text()),
             ("error", text()),
         ],

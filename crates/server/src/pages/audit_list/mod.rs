@@ -158,6 +158,18 @@ pub(super) fn condition_names(conditions: &Conditions) -> Vec<String> {
         conditions.location.label(),
     ];
     names.extend(later_view(&conditions.view));
+    if let Some(session) = &conditions.session {
+        names.push(format!("signed in with {session}"));
+    }
+    if conditions.state.is_some() {
+        names.push("with state".to_owned());
+    }
+    if !conditions.steps.is_empty() {
+        names.push("after steps".to_owned());
+    }
+    if let Some(consent) = &conditions.consent {
+        names.push(format!("consent: {}", consent.choice.as_str()));
+    }
     names
 }
 
@@ -317,6 +329,7 @@ fn cause(code: FailureCode) -> &'static str {
 mod tests {
     use plumbline_bundle::MainDocument;
     use plumbline_catalog::BUILT_IN;
+    use plumbline_model::report::{Consent, ConsentConditions};
     use plumbline_store::VisitOptions;
 
     use super::*;
@@ -342,6 +355,26 @@ mod tests {
         };
         assert_eq!(row_of(500).error_status, Some(500));
         assert_eq!(row_of(200).error_status, None);
+    }
+
+    #[test]
+    fn conditions_name_what_a_visit_began_with() {
+        let mut conditions = report("page").conditions;
+        let names = condition_names(&conditions);
+        conditions.session = Some("staging".to_owned());
+        conditions.state = Some(Box::default());
+        conditions.steps = vec!["Click".to_owned()];
+        conditions.consent = Some(ConsentConditions {
+            choice: Consent::Accept,
+            manager: None,
+        });
+        let more = [
+            "signed in with staging",
+            "with state",
+            "after steps",
+            "consent: accept",
+        ];
+        assert_eq!(condition_names(&conditions)[names.len()..], more);
     }
 
     #[test]

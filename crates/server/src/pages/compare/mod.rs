@@ -18,6 +18,7 @@ use plumbline_report::html::charts::Axis;
 use plumbline_report::html::environment::compared_conditions;
 use plumbline_report::html::figures::date;
 use plumbline_report::html::film::{FilmTimes, FilmView, film};
+use plumbline_report::html::recording::recording_text;
 use plumbline_report::html::{CodeText, HtmlError, PictureSource};
 use plumbline_store::StoredReport;
 
@@ -225,8 +226,8 @@ fn visited_url(report: &Report) -> &str {
     report.final_url.as_deref().unwrap_or(&report.requested_url)
 }
 
-/// Returns sentences about audits that say little about each other: one that was not measured, the
-/// same audit twice, or audits of different pages.
+/// Returns sentences about audits that say little about each other: one that was not measured or
+/// that visited a recording, the same audit twice, or audits of different pages.
 fn notices(reports: &[Report; 2], is_same_audit: bool) -> Vec<String> {
     let mut notices = Vec::new();
     if is_same_audit {
@@ -237,6 +238,10 @@ fn notices(reports: &[Report; 2], is_same_audit: bool) -> Vec<String> {
             let (message, code) = (&error.message, error.code.as_str());
             let text = format!("The audit {side} was not measured: {message} (Code {code}.)");
             notices.push(text);
+        }
+        if let Some(replay) = &report.conditions.replay {
+            let recording = recording_text(replay);
+            notices.push(format!("The audit {side} visited a recording {recording}."));
         }
     }
     let [before, after] = reports;
@@ -305,6 +310,7 @@ fn changes(before: &Report, after: &Report) -> (Vec<Change>, Vec<Change>) {
 mod tests {
     use plumbline_bundle::{Failure, FailureCode};
     use plumbline_model::media::{FORMAT, RequestEntry};
+    use plumbline_model::report::ReplayConditions;
     use plumbline_store::{Order, Timestamp};
 
     use super::super::testing::{EVIL, assert_text_only, report};
@@ -379,6 +385,26 @@ mod tests {
         let different = compared([audit("aud_1", &report("x")), other]).notices;
         assert!(different[0].starts_with("These are audits of different URLs"));
         assert_eq!(different.len(), 1);
+    }
+
+    #[test]
+    fn an_audit_of_a_recording_is_named_with_what_was_missing() {
+        let mut replayed = report("x");
+        replayed.conditions.replay = Some(Box::new(ReplayConditions {
+            recorded_at: "2027-01-15T08:00:00Z".to_owned(),
+            missing_requests: 1,
+            missing: vec!["https://a.test/".to_owned()],
+        }));
+        let page = compared([audit("aud_1", &report("x")), audit("aud_2", &replayed)]);
+        assert_eq!(
+            page.notices,
+            [
+                "The audit after visited a recording of 15 Jan 2027, 08:00 UTC; 1 request was not \
+                 in it: https://a.test/."
+            ]
+        );
+        let values = ["none", "visited in place of the servers"].map(str::to_owned);
+        assert_eq!(page.differences, [("Recording", values)]);
     }
 
     #[test]
