@@ -208,7 +208,13 @@ fn film_marks(milestones: &[(&str, &str, f64)], axis: Axis) -> String {
         );
         let _ = write!(
             labels,
-            r#"<text x="{at}%" y="{y}" dx="7" dy=".35em">{name} {}</text>"#,
+            r#"<text x="{at}%" y="{y}" {} dy=".35em">{name} {}</text>"#,
+            // The film may be as wide as the page.
+            if at_ms / axis.end_ms > 0.85 {
+                r#"dx="-7" text-anchor="end""#
+            } else {
+                r#"dx="7""#
+            },
             ms(*at_ms),
         );
     }
@@ -306,6 +312,14 @@ mod tests {
             y.split('"').next().unwrap().parse::<u32>().unwrap()
         };
         assert!(level("LCP") < level("FCP"));
+    }
+
+    #[test]
+    fn a_label_at_the_end_of_the_film_is_on_the_left_of_its_mark() {
+        let axis = Axis { end_ms: 1000.0 };
+        let is_left = |at_ms: f64| film_marks(&[("Load", "load", at_ms)], axis).contains("end");
+        assert!(is_left(990.0));
+        assert!(!is_left(500.0));
     }
 
     #[test]

@@ -24,6 +24,8 @@ pub(super) struct Gain {
     pub(super) saved_share: f64,
     /// Whether the advice concerns the worst metric, even if no figure is known.
     concerns_worst: bool,
+    /// The most time that is saved of any metric.
+    saved_ms: f64,
     wasted_bytes: f64,
     pub(super) text: String,
 }
@@ -36,6 +38,7 @@ impl Gain {
             .total_cmp(&a.saved_share)
             .then(b.concerns_worst.cmp(&a.concerns_worst))
             .then(b.points.total_cmp(&a.points))
+            .then(b.saved_ms.total_cmp(&a.saved_ms))
             .then(b.wasted_bytes.total_cmp(&a.wasted_bytes))
     }
 }
@@ -106,6 +109,9 @@ fn measured_gain(report: &Report, comparison: &Comparison) -> Gain {
         };
         let share = saved_share(report, worst, kind, -difference);
         gain.saved_share = gain.saved_share.max(share);
+        if kind != MetricKind::Cls {
+            gain.saved_ms = gain.saved_ms.max(-difference);
+        }
         let (name, text) = (
             kind.as_str().to_uppercase(),
             value_text(kind, difference.abs()),
@@ -154,6 +160,7 @@ fn performance_gain(report: &Report, savings: &Savings) -> Gain {
     };
     let mode = report.conditions.device.mode;
     let (mut points, mut texts, mut saved_share) = (0.0, Vec::new(), 0.0);
+    let mut saved_ms: f64 = 0.0;
     let worst = worst_metric(metrics);
     for (kind, name, saved) in [
         (MetricKind::Fcp, "FCP", savings.fcp_ms),
@@ -165,6 +172,9 @@ fn performance_gain(report: &Report, savings: &Savings) -> Gain {
             continue;
         };
         saved_share = f64::max(saved_share, self::saved_share(report, worst, kind, saved));
+        if kind != MetricKind::Cls {
+            saved_ms = saved_ms.max(saved);
+        }
         let better = kind.score(mode, (current.value - saved).max(0.0));
         let weight = PERFORMANCE_WEIGHTS.iter().find(|(other, _)| *other == kind);
         points += (better - current.score).max(0.0) * weight.map_or(0.0, |(_, weight)| *weight);
@@ -183,6 +193,7 @@ fn performance_gain(report: &Report, savings: &Savings) -> Gain {
     Gain {
         points,
         saved_share,
+        saved_ms,
         wasted_bytes,
         text: texts.join(", "),
         ..Gain::default()
@@ -198,4 +209,22 @@ fn worst_metric(metrics: &Metrics) -> Option<MetricKind> {
         .filter(|(_, metric)| Grade::of_metric(Some(*metric)) != Grade::Good)
         .min_by(|(_, a), (_, b)| a.score.total_cmp(&b.score))
         .map(|(kind, _)| kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn saved_time_counts_more_than_saved_bytes() {
+        let gain = |saved_ms, wasted_bytes| Gain {
+            saved_ms,
+            wasted_bytes,
+            ..Gain::default()
+        };
+        let order = Gain::largest_first(&gain(400.0, 0.0), &gain(0.0, 90_000.0));
+        assert_eq!(order, Ordering::Less);
+        let order = Gain::largest_first(&gain(0.0, 1_000.0), &gain(0.0, 90_000.0));
+        assert_eq!(order, Ordering::Greater);
+    }
 }
