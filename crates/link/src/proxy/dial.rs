@@ -89,7 +89,9 @@ impl PendingConnection {
         }
         let fixed = literal(host)
             .map(|ip| vec![ip])
-            .or_else(|| shared.guard.loopback_of(host, *port));
+            .or_else(|| shared.guard.loopback_of(host, *port))
+            // A replay asks no guard which of them are allowed.
+            .filter(|addresses| !addresses.is_empty() || !shared.is_replayed());
         let (addresses, first_packet) = match fixed {
             Some(addresses) => {
                 let addresses = with_port(addresses, *port);

@@ -94,10 +94,10 @@ pub(super) fn number(entry: &Value, pointer: &str) -> Option<f64> {
     number.filter(|it| *it >= 0.0)
 }
 
-/// Returns the status of the response; zero if it failed.
+/// Returns the status of the response; zero if it failed, for which Playwright writes −1.
 pub(super) fn status(entry: &Value) -> Result<u16, String> {
-    let status = entry.pointer("/response/status").and_then(Value::as_u64);
-    let status = status.and_then(|it| u16::try_from(it).ok());
+    let status = entry.pointer("/response/status").and_then(Value::as_i64);
+    let status = status.and_then(|it| u16::try_from(it.max(0)).ok());
     status.ok_or_else(|| "response.status is not a number".to_owned())
 }
 
