@@ -336,7 +336,7 @@ impl Auditor {
     }
 
     /// Returns the report of an audit that was tried too often.
-    pub fn exhausted(&self, order: &Order) -> Result<AuditOutput, AuditFault> {
+    pub fn exhausted(&self, order: &Order) -> AuditOutput {
         let failure = Failure::new(
             FailureCode::Internal,
             "The audit was tried several times and failed each time with an internal error.",
@@ -344,14 +344,12 @@ impl Auditor {
         self.failed(order, failure)
     }
 
-    /// Returns the report of an audit that fails without a visit.
-    pub(crate) fn failed(
-        &self,
-        order: &Order,
-        failure: Failure,
-    ) -> Result<AuditOutput, AuditFault> {
-        let resolved = conditions::resolve(&self.catalog, &self.agent_location, order)?;
-        Ok(Report::failed(&order.url, resolved.conditions, failure).into())
+    /// Returns the report of an audit that fails without a visit, perhaps because the catalog lacks
+    /// one of its conditions.
+    pub(crate) fn failed(&self, order: &Order, failure: Failure) -> AuditOutput {
+        let resolved = conditions::resolve(&self.catalog, &self.agent_location, order);
+        let conditions = resolved.map_or_else(|_| order.conditions(), |it| it.conditions);
+        Report::failed(&order.url, conditions, failure).into()
     }
 
     /// Returns the plan of a visit without its network.

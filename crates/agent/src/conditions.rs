@@ -48,6 +48,7 @@ pub(crate) fn resolve<'a>(
             .ok_or_else(|| unknown("location", &agent_location.id))?;
         (LocationMode::Simulated, distance)
     };
+    let requested = order.conditions();
     let conditions = Conditions {
         device: DeviceConditions {
             id: device.id.clone(),
@@ -70,24 +71,10 @@ pub(crate) fn resolve<'a>(
             is_stated: Some(agent_location.is_stated),
         },
         cpu: CpuConditions {
-            rate: 1.0,
             device_index: device.cpu_index,
-            ..CpuConditions::default()
+            ..requested.cpu
         },
-        state: order
-            .options
-            .state
-            .as_ref()
-            .map(|state| Box::new(state.names())),
-        steps: order.options.steps.titles(),
-        session: order
-            .options
-            .session
-            .as_ref()
-            .map(|session| session.name.clone()),
-        consent: order.options.consent.conditions(),
-        view: order.options.view.clone(),
-        replay: None,
+        ..requested
     };
     Ok(ResolvedOrder {
         device,

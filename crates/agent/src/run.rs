@@ -1,9 +1,11 @@
 //! The work loop of each slot: lease, visit while sending heartbeats, finish.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use plumbline_browser::VisitEvent;
 use plumbline_bundle::{Failure, FailureCode, Phase};
@@ -204,8 +206,14 @@ impl Slot {
                 .audit_runs(&job.order, job.runs, encoding, &progress)
                 .await
         };
+        // A panic, which is logged, must not end the slot.
+        let audit = AssertUnwindSafe(audit.instrument(span)).catch_unwind();
         tokio::select! {
-            result = audit.instrument(span) => result.into(),
+            result = audit => match result {
+                Ok(Ok(output)) => output.into(),
+                Ok(Err(fault)) => AttemptEnd::Fault(fault),
+                Err(_) => AttemptEnd::Fault(AuditFault("the audit panicked".to_owned())),
+            },
             () = self.lease_lost(job) => AttemptEnd::Lost,
             () = self.drain_grace_ended() => AttemptEnd::Drained,
         }
@@ -273,12 +281,9 @@ enum AttemptEnd {
     Lost,
 }
 
-impl From<Result<AuditOutput, AuditFault>> for AttemptEnd {
-    fn from(result: Result<AuditOutput, AuditFault>) -> Self {
-        match result {
-            Ok(output) => Self::Audited(Box::new(output)),
-            Err(fault) => Self::Fault(fault),
-        }
+impl From<AuditOutput> for AttemptEnd {
+    fn from(output: AuditOutput) -> Self {
+        Self::Audited(Box::new(output))
     }
 }
 

@@ -244,6 +244,11 @@ impl Traffic {
     }
 }
 
+/// Returns the warning about a visit whose recording cannot be kept.
+fn not_recorded(reason: &dyn std::fmt::Display) -> String {
+    format!("The visit was not recorded: {reason}.")
+}
+
 /// Adds a recording to the evidence of its visit, without secrets.
 pub(crate) async fn store_recording(
     recording: Result<Recording, RecordError>,
@@ -253,8 +258,7 @@ pub(crate) async fn store_recording(
     let mut recording = match recording {
         Ok(recording) => recording,
         Err(error) => {
-            let warning = format!("The visit was not recorded: {error}.");
-            bundle.warnings.push(warning);
+            bundle.warnings.push(not_recorded(&error));
             return Ok(());
         }
     };
@@ -266,7 +270,49 @@ pub(crate) async fn store_recording(
         }
         recording.pack()
     });
-    let packed = pack.await.map_err(AuditFault::of)?;
-    bundle.recording = Some(packed.map_err(AuditFault::of)?);
+    match pack.await.map_err(AuditFault::of)? {
+        Ok(packed) => bundle.recording = Some(packed),
+        // The page chooses how long its URLs and headers are.
+        Err(error) => bundle.warnings.push(not_recorded(&error)),
+    }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use plumbline_bundle::{BrowserIdentity, MainDocument};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_page_whose_recording_is_too_large_is_measured_without_it() {
+        let recording = Recording {
+            url: "x".repeat(65 << 20),
+            ..Recording::default()
+        };
+        let mut bundle = Bundle {
+            format: 1,
+            requested_url: String::new(),
+            final_url: String::new(),
+            document: MainDocument::default(),
+            browser: BrowserIdentity::default(),
+            trace: Vec::new(),
+            log: Vec::new(),
+            screenshot: None,
+            artifacts: BTreeMap::new(),
+            warnings: Vec::new(),
+            timings: Vec::new(),
+            recording: None,
+            profile_trace: None,
+        };
+        let stored = store_recording(Ok(recording), &mut bundle, None).await;
+        assert!(stored.is_ok() && bundle.recording.is_none());
+        let warning = &bundle.warnings[0];
+        assert!(
+            warning.starts_with("The visit was not recorded: "),
+            "{warning}"
+        );
+    }
 }

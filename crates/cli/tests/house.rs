@@ -44,7 +44,7 @@ const DEPENDENCIES: [(&str, &[&str]); 24] = [
         ],
     ),
     ("report", &["bundle", "catalog", "model", "trace"]),
-    ("seam", &["bundle", "model", "recording"]),
+    ("seam", &["bundle", "catalog", "model", "recording"]),
     (
         "server",
         &[

@@ -3,8 +3,12 @@
 use std::time::Duration;
 
 use plumbline_bundle::Encoding;
+use plumbline_catalog::Mode;
 use plumbline_model::experiment::Subject;
-use plumbline_model::report::{Consent, View};
+use plumbline_model::report::{
+    Conditions, Consent, CpuConditions, DeviceConditions, LocationConditions, LocationMode,
+    NetworkConditions, View,
+};
 use plumbline_recording::Change;
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +23,47 @@ pub struct Order {
     pub location: String,
     #[serde(default, skip_serializing_if = "VisitOptions::is_default")]
     pub options: VisitOptions,
+}
+
+impl Order {
+    /// Returns the conditions that the order asks for, with the ids as names and without what a
+    /// catalog knows about them.
+    pub fn conditions(&self) -> Conditions {
+        let options = &self.options;
+        Conditions {
+            device: DeviceConditions {
+                id: self.device.clone(),
+                name: self.device.clone(),
+                mode: Mode::Desktop,
+            },
+            network: NetworkConditions {
+                id: self.network.clone(),
+                name: self.network.clone(),
+                down_kbps: 0.0,
+                up_kbps: 0.0,
+                rtt_ms: 0.0,
+                isolation: None,
+            },
+            location: LocationConditions {
+                id: self.location.clone(),
+                name: self.location.clone(),
+                // No agent has measured, so that its distance is not known.
+                mode: LocationMode::Requested,
+                added_rtt_ms: 0.0,
+                is_stated: None,
+            },
+            cpu: CpuConditions {
+                rate: 1.0,
+                ..CpuConditions::default()
+            },
+            state: options.state.as_ref().map(|it| Box::new(it.names())),
+            steps: options.steps.titles(),
+            session: options.session.as_ref().map(|it| it.name.clone()),
+            consent: options.consent.conditions(),
+            view: options.view.clone(),
+            replay: None,
+        }
+    }
 }
 
 /// Options of the visits of an audit. Members with default values are not written, so that earlier

@@ -1,11 +1,8 @@
 //! Cancels audits, for the API, for batches and for the progress page.
 
 use plumbline_bundle::{Failure as AuditFailure, FailureCode};
-use plumbline_catalog::{Catalog, Mode};
-use plumbline_model::report::{
-    Conditions, CpuConditions, DeviceConditions, LocationConditions, LocationMode,
-    NetworkConditions, Report,
-};
+use plumbline_catalog::Catalog;
+use plumbline_model::report::{Conditions, Report};
 use plumbline_model::summary::ReportSummary;
 use plumbline_seam::Order;
 use plumbline_store::{
@@ -99,55 +96,23 @@ fn cancelled_audit(
 /// Returns the conditions that an order asks for. An id that the catalog does not have any more is
 /// used as the name.
 fn requested_conditions(order: &Order, catalog: &Catalog) -> Conditions {
-    let device = catalog.device(&order.device);
-    let network = catalog.network(&order.network);
-    let location = catalog.location(&order.location);
-    Conditions {
-        device: DeviceConditions {
-            id: order.device.clone(),
-            name: device.map_or(&order.device, |device| &device.name).clone(),
-            mode: device.map_or(Mode::Desktop, |device| device.mode),
-        },
-        network: NetworkConditions {
-            id: order.network.clone(),
-            name: network
-                .map_or(&order.network, |network| &network.name)
-                .clone(),
-            down_kbps: network.map_or(0.0, |network| network.down_kbps),
-            up_kbps: network.map_or(0.0, |network| network.up_kbps),
-            rtt_ms: network.map_or(0.0, |network| network.rtt_ms),
-            isolation: None,
-        },
-        location: LocationConditions {
-            id: order.location.clone(),
-            name: location
-                .map_or(&order.location, |location| &location.name)
-                .clone(),
-            // No agent has measured, so that its distance is not known.
-            mode: LocationMode::Requested,
-            added_rtt_ms: 0.0,
-            is_stated: None,
-        },
-        cpu: CpuConditions {
-            rate: 1.0,
-            device_index: device.and_then(|device| device.cpu_index),
-            ..CpuConditions::default()
-        },
-        state: order
-            .options
-            .state
-            .as_ref()
-            .map(|state| Box::new(state.names())),
-        steps: order.options.steps.titles(),
-        session: order
-            .options
-            .session
-            .as_ref()
-            .map(|session| session.name.clone()),
-        consent: order.options.consent.conditions(),
-        view: order.options.view.clone(),
-        replay: None,
+    let mut conditions = order.conditions();
+    if let Some(device) = catalog.device(&order.device) {
+        conditions.device.name.clone_from(&device.name);
+        conditions.device.mode = device.mode;
+        conditions.cpu.device_index = device.cpu_index;
     }
+    if let Some(network) = catalog.network(&order.network) {
+        let requested = &mut conditions.network;
+        requested.name.clone_from(&network.name);
+        requested.down_kbps = network.down_kbps;
+        requested.up_kbps = network.up_kbps;
+        requested.rtt_ms = network.rtt_ms;
+    }
+    if let Some(location) = catalog.location(&order.location) {
+        conditions.location.name.clone_from(&location.name);
+    }
+    conditions
 }
 
 #[cfg(test)]

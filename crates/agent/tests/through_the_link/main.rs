@@ -10,4 +10,5 @@ mod recorded;
 mod rig;
 mod secure_site;
 mod site;
+mod slots;
 mod steps;

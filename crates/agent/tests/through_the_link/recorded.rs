@@ -82,7 +82,7 @@ impl Rig {
 }
 
 /// Returns the options of a replay.
-fn replaying(repeatable: bool) -> VisitOptions {
+pub fn replaying(repeatable: bool) -> VisitOptions {
     let replay = Replay {
         recording: "recording".to_owned(),
         attempt: 1,
@@ -140,6 +140,17 @@ async fn a_page_is_replayed_without_its_server_and_missing_requests_are_counted(
     assert_eq!(replay.missing, [site.url("/style.css")]);
     assert!(replay.missing_requests > 0);
     assert_eq!(site.requested_paths().len(), requested);
+}
+
+#[tokio::test]
+async fn a_recording_of_localhost_is_replayed_where_localhost_is_not_allowed() {
+    let site = Site::serve([("/", Response::html(PAGE))]).await;
+    let url = site.url("/").replace("127.0.0.1", "localhost");
+    let allowed = Rig::new(RootCertStore::empty(), vec!["localhost".parse().unwrap()]);
+    let (_, recording) = allowed.record(&url).await;
+    let replayed = Rig::new(RootCertStore::empty(), Vec::new());
+    let replayed = replayed.replay(&url, &recording).await;
+    assert_eq!(replayed.report.error, None);
 }
 
 #[tokio::test]

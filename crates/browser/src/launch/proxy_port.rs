@@ -7,13 +7,18 @@
 //! connections from it to the proxy.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::time::Duration;
 
 use tokio::io::copy_bidirectional_with_sizes;
 use tokio::net::TcpStream;
 use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::sleep;
 
 /// Buffer size for each direction of each connection.
 const BUFFER_BYTES: usize = 32 << 10;
+
+/// The pause after a connection could not be accepted.
+const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(20);
 
 #[derive(Debug)]
 pub(crate) struct ProxyPort {
@@ -49,7 +54,11 @@ impl ProxyPort {
                 tokio::select! {
                     result = listener.accept() => match result {
                         Ok((browser, _)) => _ = connections.spawn(forward(browser, proxy)),
-                        Err(error) => tracing::debug!(%error, "failed to accept a connection"),
+                        Err(error) => {
+                            tracing::debug!(%error, "failed to accept a connection");
+                            // Without free file descriptors it would fail at once again.
+                            sleep(PAUSE_AFTER_ERROR).await;
+                        }
                     },
                     Some(_) = connections.join_next() => {}
                 }

@@ -155,10 +155,10 @@ pub struct AdminSecretArgs {
 #[derive(Debug, clap::Args)]
 pub struct AdminRetentionArgs {
     /// Delete audits older than this number of days
-    #[arg(long, value_name = "DAYS")]
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..))]
     pub keep_audits_days: Option<u32>,
     /// Delete all but this number of the newest audits of each account
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub keep_audits_per_account: Option<u64>,
     #[command(flatten)]
     pub data: DataArgs,

@@ -202,6 +202,15 @@ fn old_audits_are_deleted_by_the_server_and_by_command() {
         .output()
         .unwrap();
     assert_eq!(nothing.status.code(), Some(2), "no limit was given");
+    // For `serve`, 0 means that all audits are kept.
+    for limit in ["--keep-audits-days", "--keep-audits-per-account"] {
+        let none = plumbline()
+            .args(["admin", "retention", limit, "0", "--data"])
+            .arg(data.path())
+            .output()
+            .unwrap();
+        assert_eq!(none.status.code(), Some(2), "{limit}");
+    }
 }
 
 /// Starts a webhook receiver that responds 200 and returns the head and body of each request.
