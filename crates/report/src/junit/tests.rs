@@ -1,10 +1,12 @@
+use plumbline_model::report::Report;
+
 use super::*;
 use crate::budget::Kind;
 use crate::testing::{HOSTILE, agentic_browsing, report};
 
-fn xml_with(junit: JunitOptions<'_>) -> String {
+fn xml_of(report: &Report, junit: JunitOptions<'_>) -> String {
     render(&ExportSource {
-        report: &report(),
+        report,
         bundle: None,
         media: None,
         made_at_ms: 0,
@@ -13,29 +15,25 @@ fn xml_with(junit: JunitOptions<'_>) -> String {
     })
 }
 
+fn xml_with(junit: JunitOptions<'_>) -> String {
+    xml_of(&report(), junit)
+}
+
+const CHECKS_FAIL: JunitOptions<'_> = JunitOptions {
+    checks_fail: true,
+    budget: None,
+};
+
 /// The file with failed checks as failures.
 fn xml() -> String {
-    xml_with(JunitOptions {
-        checks_fail: true,
-        ..JunitOptions::default()
-    })
+    xml_with(CHECKS_FAIL)
 }
 
 #[test]
 fn checks_of_a_category_that_is_shown_as_a_fraction_do_not_fail() {
     let mut report = report();
     report.categories = vec![agentic_browsing()];
-    let xml = render(&ExportSource {
-        report: &report,
-        bundle: None,
-        media: None,
-        made_at_ms: 0,
-        logo: None,
-        junit: JunitOptions {
-            checks_fail: true,
-            ..JunitOptions::default()
-        },
-    });
+    let xml = xml_of(&report, CHECKS_FAIL);
     assert!(xml.contains("agent-accessibility-tree"), "{xml}");
     assert!(!xml.contains("<failure"), "{xml}");
 }
@@ -47,24 +45,11 @@ fn a_metric_that_the_page_lacks_is_skipped_unless_checks_fail() {
     metrics.lcp = None;
     let reason = "the page has no text or image";
     metrics.missing.insert("lcp".to_owned(), reason.to_owned());
-    let xml_with = |checks_fail: bool| {
-        render(&ExportSource {
-            report: &report,
-            bundle: None,
-            media: None,
-            made_at_ms: 0,
-            logo: None,
-            junit: JunitOptions {
-                checks_fail,
-                ..JunitOptions::default()
-            },
-        })
-    };
-    let xml = xml_with(false);
+    let xml = xml_of(&report, JunitOptions::default());
     assert!(xml.contains(r#"failures="0" errors="0""#), "{xml}");
     let skipped = r#"<skipped message="not measured: The page has no text or image."/>"#;
     assert!(xml.contains(skipped), "{xml}");
-    let xml = xml_with(true);
+    let xml = xml_of(&report, CHECKS_FAIL);
     let error = r#"<error message="The page has no text or image." type="not measured"/>"#;
     assert!(xml.contains(error), "{xml}");
 }

@@ -5,7 +5,7 @@ use plumbline_trace::WorkerScript;
 use super::chain::MAX_GAP_US;
 
 /// The longest time between the script that sends a message and the task that receives it, on an
-/// idle main thread. It is less than a millisecond on most machines.
+/// idle main thread (chosen, not measured).
 const MAX_MESSAGE_US: f64 = 5_000.0;
 
 /// The most scripts that are examined for one task, so that many scripts take no quadratic time.
