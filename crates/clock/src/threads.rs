@@ -286,7 +286,7 @@ impl Process {
         self.clock.and_then(ProcessClock::now)
     }
 
-    /// Returns the number of threads; 0 if the process has ended.
+    /// Returns the number of threads; 0 if it is not known, or the process has ended.
     fn number_of_threads(&self) -> u64 {
         let metadata = self.tasks.as_ref().and_then(|tasks| tasks.metadata().ok());
         // The directory has a link for each thread, and two of its own.
@@ -300,9 +300,10 @@ impl Process {
     /// Searches for new threads, unless there are as many as are known. Returns whether the process
     /// has any.
     fn find_threads(&mut self, id: i32) -> bool {
+        // Containers may give their own files, which do not count threads.
         let number = self.number_of_threads();
-        if number == self.threads.len() as u64 {
-            return number > 0;
+        if number > 0 && number == self.threads.len() as u64 {
+            return true;
         }
         let mut is_alive = false;
         for thread in numbered_entries(Path::new(&format!("/proc/{id}/task"))) {
