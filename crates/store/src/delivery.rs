@@ -11,7 +11,8 @@ pub struct Delivery {
     /// The URL of the webhook.
     pub webhook: String,
     pub event: DeliveryEvent,
-    /// The audit that has ended; for a batch, the one that ended last.
+    /// The audit that has ended; for a batch, the one that ended last, or another one if that was
+    /// deleted.
     pub audit: AuditStatus,
     /// The scores and metrics as JSON text, see [`crate::AuditSummary::lab_data`].
     pub lab_data: Option<String>,

@@ -6,10 +6,10 @@ use tokio::sync::Notify;
 use crate::{
     Acceptance, Account, AccountSummary, AuditEntry, AuditFilter, AuditPage, AuditProgress,
     AuditStatus, AuditSummary, Batch, Cancellation, ClaimedDeliveries, Delivery, DeliveryClaim,
-    DeliveryDepth, DeliveryOutcome, FinishedAudit, KeyDigest, KeyRecord, Lease, LeaseScope,
-    LeaseState, ListCursor, ProcessSet, PurgeResult, QueueDepth, QueuePosition, QueuedAudit,
-    ReleaseReason, ReplayAudit, Retention, SharedLimits, StoreLatency, StoredReport, Submission,
-    Timestamp, UnsummarizedAudit,
+    DeliveryDepth, DeliveryOutcome, FinishedAudit, IdempotencyRecord, KeyDigest, KeyRecord, Lease,
+    LeaseScope, LeaseState, ListCursor, ProcessSet, PurgeResult, QueueDepth, QueuePosition,
+    QueuedAudit, ReleaseReason, ReplayAudit, Retention, SharedLimits, StoreLatency, StoredReport,
+    Submission, Timestamp, UnsummarizedAudit,
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -79,6 +79,15 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::Backend`].
     async fn submit(&self, submission: Submission) -> Result<Acceptance, StoreError>;
 
+    /// Returns how a submission with this idempotency record was decided before:
+    /// [`Acceptance::Replayed`] or [`Acceptance::KeyReused`]; `None` if there was none.
+    async fn earlier_acceptance(
+        &self,
+        account_id: &str,
+        record: &IdempotencyRecord,
+        now: Timestamp,
+    ) -> Result<Option<Acceptance>, StoreError>;
+
     /// Returns the status of an audit of this account by its tracking id.
     async fn status(
         &self,
@@ -125,7 +134,8 @@ pub trait Store: Send + Sync + 'static {
     async fn batch(&self, account_id: &str, batch_id: &str) -> Result<Option<Batch>, StoreError>;
 
     /// Deletes a completed audit with its report, and returns whether there was one. Its cost stays
-    /// in the ledger.
+    /// in the ledger. A webhook of its batch that is still to be delivered is kept, unless no other
+    /// audit of the batch is left.
     async fn delete_audit(&self, account_id: &str, audit_id: &str) -> Result<bool, StoreError>;
 
     /// Returns the report of a completed audit of this account by its audit id.
@@ -256,7 +266,7 @@ pub trait Store: Send + Sync + 'static {
 
     /// Deletes up to `limit` finished audits beyond their retention, with their reports and
     /// webhooks, and expired idempotency records and shared links. Repeat it while the result is
-    /// not empty.
+    /// not empty: the last call also deletes batches without audits.
     async fn purge(
         &self,
         retention: Retention,

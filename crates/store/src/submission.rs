@@ -79,6 +79,17 @@ pub struct IdempotencyRecord {
     pub until: Timestamp,
 }
 
+impl IdempotencyRecord {
+    /// Returns the decision on a request whose key was stored with this digest and reply.
+    pub(crate) fn acceptance(&self, stored_digest: [u8; 32], stored_reply: String) -> Acceptance {
+        if stored_digest == self.digest {
+            Acceptance::Replayed(stored_reply)
+        } else {
+            Acceptance::KeyReused
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Acceptance {
     Accepted,

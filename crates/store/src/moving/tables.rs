@@ -129,7 +129,15 @@ pub(super) const TABLES: &[Table] = &[
     },
     Table {
         name: "ledger",
-        columns: &["id", "account_id", "amount", "reason", "position", "at"],
+        columns: &[
+            "id",
+            "account_id",
+            "amount",
+            "reason",
+            "position",
+            "at",
+            "never_leased",
+        ],
         sums: &["id", "amount", "length(reason)", "position", "at % 1000003"],
         rows_at_once: 500,
     },

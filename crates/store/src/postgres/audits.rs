@@ -1,6 +1,7 @@
 //! Audits from the view of clients: submission, status and report.
 
 use std::collections::HashMap;
+use std::iter;
 
 use deadpool_postgres::{GenericClient, Object, Transaction};
 use tokio_postgres::Row;
@@ -43,14 +44,21 @@ pub(super) async fn submit(
         Some(submission) => too_many_failed(db, submission).await?,
         None => None,
     };
-    let stored = stored_replies(db, account_id, submissions).await?;
+    let records = submissions
+        .iter()
+        .filter_map(|one| one.idempotency.as_ref());
+    let stored = stored_replies(db, account_id, records).await?;
     let mut acceptances = Vec::with_capacity(submissions.len());
     let mut accepted = Vec::new();
     for submission in submissions {
         let audits = i64::try_from(submission.audits.len()).unwrap_or(i64::MAX);
         let max_unfinished = submission.max_unfinished;
         acceptances.push(
-            if let Some(earlier) = earlier_acceptance(submission, &stored) {
+            if let Some(earlier) = submission
+                .idempotency
+                .as_ref()
+                .and_then(|record| decided(record, &stored, submission.accepted_at))
+            {
                 earlier
             } else if let Some(until) = blocked_until.filter(|_| submission.failures.is_some()) {
                 Acceptance::TooManyFailed(until)
@@ -82,9 +90,8 @@ async fn too_many_failed(
     };
     let oldest_counted = row(
         db,
-        "SELECT at FROM ledger WHERE account_id = $1 AND reason = 'refund' AND at > $2
-           AND NOT EXISTS (SELECT 1 FROM audits
-                           WHERE audits.position = ledger.position AND attempt = 0)
+        "SELECT at FROM ledger
+         WHERE account_id = $1 AND reason = 'refund' AND at > $2 AND NOT never_leased
          ORDER BY at DESC LIMIT 1 OFFSET $3",
         &[
             &submission.account_id,
@@ -230,15 +237,12 @@ struct StoredReply {
     until: Timestamp,
 }
 
-/// Returns the stored records of the submissions by idempotency key, including expired ones.
+/// Returns the stored replies by idempotency key, including expired ones.
 async fn stored_replies(
-    db: &Transaction<'_>,
+    db: &impl GenericClient,
     account_id: &str,
-    submissions: &[Submission],
+    records: impl Iterator<Item = &IdempotencyRecord>,
 ) -> Result<HashMap<String, StoredReply>, StoreError> {
-    let records = submissions
-        .iter()
-        .filter_map(|one| one.idempotency.as_ref());
     let keys: Vec<&String> = records.map(|record| &record.key).collect();
     if keys.is_empty() {
         return Ok(HashMap::new());
@@ -261,20 +265,24 @@ async fn stored_replies(
     rows.iter().map(entry).collect()
 }
 
-fn earlier_acceptance(
-    submission: &Submission,
+pub(super) async fn earlier_acceptance(
+    db: &Object,
+    account_id: &str,
+    record: &IdempotencyRecord,
+    now: Timestamp,
+) -> Result<Option<Acceptance>, StoreError> {
+    let stored = stored_replies(db, account_id, iter::once(record)).await?;
+    Ok(decided(record, &stored, now))
+}
+
+/// Returns how a request with this record was decided before.
+fn decided(
+    record: &IdempotencyRecord,
     stored: &HashMap<String, StoredReply>,
+    now: Timestamp,
 ) -> Option<Acceptance> {
-    let record = submission.idempotency.as_ref()?;
     let stored = stored.get(&record.key)?;
-    if stored.until <= submission.accepted_at {
-        return None;
-    }
-    Some(if stored.digest == record.digest {
-        Acceptance::Replayed(stored.reply.clone())
-    } else {
-        Acceptance::KeyReused
-    })
+    (stored.until > now).then(|| record.acceptance(stored.digest, stored.reply.clone()))
 }
 
 /// Stores an idempotency record, in place of an expired one.

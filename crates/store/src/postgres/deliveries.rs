@@ -201,6 +201,37 @@ pub(super) async fn settle(
     Ok(hold(changed))
 }
 
+/// Hands the webhooks of batches over to other audits of the batches, if they are still to be
+/// delivered and their audits are deleted. If there is no other audit, there is nothing to report.
+pub(super) async fn hand_over_batches(
+    db: &Transaction<'_>,
+    positions: &[i64],
+) -> Result<(), StoreError> {
+    let lost = "SELECT batch_id, due_at FROM deliveries
+                WHERE position = ANY($1) AND state = 'pending' AND batch_id IS NOT NULL";
+    if rows(db, lost, &[&positions]).await?.is_empty() {
+        return Ok(());
+    }
+    // No claim locks webhooks in another order meanwhile.
+    change(db, "SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
+    let sql = format!(
+        "UPDATE deliveries
+         SET batch_id = heir.batch_id, is_batch = state <> 'pending',
+             attempts = CASE WHEN state = 'pending' THEN attempts ELSE 0 END,
+             due_at = CASE WHEN state = 'pending' THEN deliveries.due_at ELSE heir.due_at END,
+             state = 'pending'
+         FROM (SELECT lost.batch_id, lost.due_at, max(audits.position) AS position
+               FROM ({lost}) AS lost
+               JOIN audits ON audits.batch_id = lost.batch_id
+               JOIN deliveries AS of_audit ON of_audit.position = audits.position
+               WHERE audits.position <> ALL($1)
+               GROUP BY lost.batch_id, lost.due_at) AS heir
+         WHERE deliveries.position = heir.position"
+    );
+    change(db, &sql, &[&positions]).await?;
+    Ok(())
+}
+
 /// Returns when the next webhook becomes due.
 async fn next_due_at(
     db: &Transaction<'_>,

@@ -1,5 +1,7 @@
 //! Audits from the view of agents: heartbeat, finish, release. Leasing is in `leaser`.
 
+use std::collections::BTreeSet;
+
 use deadpool_postgres::{Object, Transaction};
 use tokio_postgres::Row;
 
@@ -127,7 +129,7 @@ pub(super) async fn cancel(
              WHERE audits.position = unfinished.position
                AND audits.tracking_id = requested.tracking_id
              RETURNING audits.position, audits.tracking_id, account_id, runs, webhook, report,
-                       batch_id
+                       batch_id, attempt
          ), stored AS (
              INSERT INTO reports (position, report) SELECT position, report FROM done
          ), counted AS (
@@ -145,8 +147,8 @@ pub(super) async fn cancel(
              UPDATE accounts SET credits = credits + (SELECT sum(runs) FROM done)::bigint
              WHERE id = $1 AND EXISTS (SELECT 1 FROM done)
          ), recorded AS (
-             INSERT INTO ledger (account_id, amount, reason, position, at)
-             SELECT account_id, runs, 'refund', position, $2 FROM done
+             INSERT INTO ledger (account_id, amount, reason, position, at, never_leased)
+             SELECT account_id, runs, 'refund', position, $2, attempt = 0 FROM done
          )
          SELECT tracking_id FROM done ORDER BY position",
         &[
@@ -209,29 +211,19 @@ pub(super) async fn store_summary(
     Ok(())
 }
 
+/// Ends a lease. The audit is locked before its account, as in [`cancel`].
 pub(super) async fn release(
     db: &Transaction<'_>,
     fence: &LeaseFence,
     reason: ReleaseReason,
 ) -> Result<LeaseState, StoreError> {
-    let owner = row(
-        db,
-        "SELECT account_id FROM audits WHERE tracking_id = $1",
-        &[&fence.tracking_id],
-    )
-    .await?;
-    let Some(owner) = owner else {
-        return Ok(LeaseState::Lost);
-    };
-    // Before the audit waits again: see `lanes::close`.
-    accounts::lock(db, owner.try_get(0)?).await?;
     let released = row(
         db,
         "UPDATE audits SET state = 'waiting', lease_owner = NULL, lease_expires_at = NULL,
                            faults = faults + $1
          WHERE tracking_id = $2 AND attempt = $3 AND state = 'running'
                AND (NOT $4 OR lease_expires_at = $5)
-         RETURNING position",
+         RETURNING position, account_id",
         &[
             &i64::from(reason == ReleaseReason::Returned(ReturnReason::Fault)),
             &fence.tracking_id,
@@ -244,46 +236,58 @@ pub(super) async fn release(
     match released {
         None => Ok(LeaseState::Lost),
         Some(released) => {
+            accounts::lock(db, released.try_get(1)?).await?;
             lanes::open(db, released.try_get(0)?).await?;
             Ok(LeaseState::Held)
         }
     }
 }
 
+/// Returns audits of dead processes to the queue. All audits are locked before their accounts, each
+/// in order, so that neither another recovery nor a [`cancel`] causes a deadlock.
 pub(super) async fn recover(
     db: &Transaction<'_>,
     processes: &ProcessSet,
 ) -> Result<u64, StoreError> {
-    // In the order of accounts, so that two
-    // concurrent recoveries do not deadlock.
     let running = rows(
         db,
-        "SELECT position, account_id, lease_owner, attempt FROM audits WHERE state = 'running'
-         ORDER BY account_id, position",
+        "SELECT position, attempt, lease_owner FROM audits WHERE state = 'running'",
         &[],
     )
     .await?;
-    let mut recovered = 0;
+    let (mut positions, mut attempts): (Vec<i64>, Vec<i64>) = Default::default();
     for row in &running {
-        if !processes.contains(&LeaseOwner::from(row.try_get::<_, &str>(2)?).process) {
-            continue;
-        }
-        let (position, attempt): (i64, i64) = (row.try_get(0)?, row.try_get(3)?);
-        accounts::lock(db, row.try_get(1)?).await?;
-        let changed = change(
-            db,
-            "UPDATE audits SET state = 'waiting', lease_owner = NULL, lease_expires_at = NULL,
-                               faults = faults + 1
-             WHERE position = $1 AND attempt = $2 AND state = 'running'",
-            &[&position, &attempt],
-        )
-        .await?;
-        if changed > 0 {
-            lanes::open(db, position).await?;
-            recovered += 1;
+        if processes.contains(&LeaseOwner::from(row.try_get::<_, &str>(2)?).process) {
+            positions.push(row.try_get(0)?);
+            attempts.push(row.try_get(1)?);
         }
     }
-    Ok(recovered)
+    let recovered = rows(
+        db,
+        "WITH held AS MATERIALIZED (
+             SELECT position FROM audits
+             WHERE state = 'running'
+               AND (position, attempt) IN (SELECT * FROM unnest($1::bigint[], $2::bigint[]))
+             ORDER BY position FOR UPDATE
+         )
+         UPDATE audits SET state = 'waiting', lease_owner = NULL, lease_expires_at = NULL,
+                           faults = faults + 1
+         FROM held WHERE audits.position = held.position
+         RETURNING audits.position, account_id",
+        &[&positions, &attempts],
+    )
+    .await?;
+    let mut accounts = BTreeSet::new();
+    for row in &recovered {
+        accounts.insert(row.try_get::<_, &str>(1)?);
+    }
+    for account_id in accounts {
+        accounts::lock(db, account_id).await?;
+    }
+    for row in &recovered {
+        lanes::open(db, row.try_get(0)?).await?;
+    }
+    Ok(recovered.len() as u64)
 }
 
 pub(super) async fn depth(db: &Object) -> Result<QueueDepth, StoreError> {

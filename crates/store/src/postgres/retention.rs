@@ -4,7 +4,7 @@ use deadpool_postgres::Transaction;
 use tokio_postgres::Row;
 
 use super::connect::{change, row, rows};
-use super::read_u32;
+use super::{deliveries, read_u32};
 use crate::{PurgeResult, PurgedAudit, Retention, StoreError, Timestamp};
 
 pub(super) async fn delete(
@@ -27,6 +27,7 @@ pub(super) async fn delete(
 }
 
 async fn remove(db: &Transaction<'_>, positions: &[i64]) -> Result<(), StoreError> {
+    deliveries::hand_over_batches(db, positions).await?;
     for sql in [
         "DELETE FROM deliveries WHERE position = ANY($1)",
         "DELETE FROM reports WHERE position = ANY($1)",
@@ -67,14 +68,16 @@ pub(super) async fn purge(
     if let Some(keep) = retention.keep_per_account {
         purge_excess(db, keep, remaining, &mut result).await?;
     }
-    let before = retention.accepted_before.map_or(i64::MIN, |at| at.0);
-    change(
-        db,
-        "DELETE FROM batches WHERE accepted_at < $1
-         AND NOT EXISTS (SELECT 1 FROM audits WHERE audits.batch_id = batches.id)",
-        &[&before],
-    )
-    .await?;
+    // This reads all batches, and is therefore left to the last call.
+    if result.audits.is_empty() {
+        change(
+            db,
+            "DELETE FROM batches
+             WHERE NOT EXISTS (SELECT 1 FROM audits WHERE audits.batch_id = batches.id)",
+            &[],
+        )
+        .await?;
+    }
     purge_limits(db, now).await?;
     Ok(result)
 }

@@ -22,6 +22,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0012_stored_secrets.sql"),
     include_str!("migrations/0013_saved_sessions.sql"),
     include_str!("migrations/0014_replays.sql"),
+    include_str!("migrations/0015_refunds_without_lease.sql"),
 ];
 
 /// The key of an advisory lock, which no other program on the same database should use.

@@ -18,11 +18,11 @@ use crate::types::ended_options_column;
 use crate::{
     ACCOUNT_ID_LENGTH, Acceptance, Account, AccountSummary, AuditEntry, AuditFilter, AuditPage,
     AuditProgress, AuditState, AuditStatus, AuditSummary, Batch, Cancellation, ClaimedDeliveries,
-    Delivery, DeliveryClaim, DeliveryDepth, DeliveryOutcome, FinishedAudit, KeyDigest, KeyRecord,
-    Lease, LeaseScope, LeaseState, ListCursor, ProcessSet, PurgeResult, QueueDepth, QueuePosition,
-    QueuedAudit, ReleaseReason, ReplayAudit, Retention, SharedLimits, Store, StoreError,
-    StoreLatency, StoredReport, Submission, Timestamp, UnsummarizedAudit, WEBHOOK_SECRET_LENGTH,
-    random,
+    Delivery, DeliveryClaim, DeliveryDepth, DeliveryOutcome, FinishedAudit, IdempotencyRecord,
+    KeyDigest, KeyRecord, Lease, LeaseScope, LeaseState, ListCursor, ProcessSet, PurgeResult,
+    QueueDepth, QueuePosition, QueuedAudit, ReleaseReason, ReplayAudit, Retention, SharedLimits,
+    Store, StoreError, StoreLatency, StoredReport, Submission, Timestamp, UnsummarizedAudit,
+    WEBHOOK_SECRET_LENGTH, random,
 };
 
 #[async_trait]
@@ -98,6 +98,19 @@ impl Store for PostgresStore {
 
     async fn submit(&self, submission: Submission) -> Result<Acceptance, StoreError> {
         self.submitter.submit(submission).await
+    }
+
+    async fn earlier_acceptance(
+        &self,
+        account_id: &str,
+        record: &IdempotencyRecord,
+        now: Timestamp,
+    ) -> Result<Option<Acceptance>, StoreError> {
+        let (account_id, record) = (account_id.to_owned(), record.clone());
+        self.read(move |db| {
+            Box::pin(async move { audits::earlier_acceptance(db, &account_id, &record, now).await })
+        })
+        .await
     }
 
     async fn status(

@@ -17,7 +17,12 @@ pub(super) fn submit(
     submission: &Submission,
 ) -> Result<Acceptance, StoreError> {
     if let Some(record) = &submission.idempotency
-        && let Some(earlier) = earlier_acceptance(connection, submission, record)?
+        && let Some(earlier) = earlier_acceptance(
+            connection,
+            &submission.account_id,
+            record,
+            submission.accepted_at,
+        )?
     {
         return Ok(earlier);
     }
@@ -133,27 +138,21 @@ fn queue(
     Ok(position)
 }
 
-fn earlier_acceptance(
+pub(super) fn earlier_acceptance(
     connection: &Connection,
-    submission: &Submission,
+    account_id: &str,
     record: &IdempotencyRecord,
-) -> Result<Option<Acceptance>, StoreError> {
+    now: Timestamp,
+) -> Result<Option<Acceptance>, rusqlite::Error> {
     let stored: Option<([u8; 32], String)> = connection
         .prepare_cached(
             "SELECT digest, reply FROM replies WHERE account_id = ? AND key = ? AND expires_at > ?",
         )?
-        .query_row(
-            params![submission.account_id, record.key, submission.accepted_at.0],
-            |row| Ok((row.get(0)?, row.get(1)?)),
-        )
+        .query_row(params![account_id, record.key, now.0], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
         .optional()?;
-    Ok(stored.map(|(digest, reply)| {
-        if digest == record.digest {
-            Acceptance::Replayed(reply)
-        } else {
-            Acceptance::KeyReused
-        }
-    }))
+    Ok(stored.map(|(digest, reply)| record.acceptance(digest, reply)))
 }
 
 /// Stores an idempotency record, in place of an expired one.
@@ -189,9 +188,7 @@ fn too_many_failed(
     let oldest_counted: Option<i64> = connection
         .prepare_cached(
             "SELECT at FROM ledger INDEXED BY ledger_refunds
-             WHERE account_id = ? AND reason = 'refund' AND at > ?
-               AND NOT EXISTS (SELECT 1 FROM audits
-                               WHERE audits.position = ledger.position AND attempt = 0)
+             WHERE account_id = ? AND reason = 'refund' AND at > ? AND NOT never_leased
              ORDER BY at DESC LIMIT 1 OFFSET ?",
         )?
         .query_row(

@@ -233,6 +233,27 @@ pub(super) fn settle(
     Ok(LeaseState::Held)
 }
 
+/// Hands the webhook of a batch over to another audit of the batch, if it is still to be delivered
+/// and its audit is deleted. If there is no other audit, there is nothing to report.
+pub(super) fn hand_over_batch(connection: &Connection, position: i64) -> Result<(), StoreError> {
+    connection
+        .prepare_cached(
+            "UPDATE deliveries
+             SET batch_id = lost.batch_id, is_batch = deliveries.state <> 'pending',
+                 attempts = iif(deliveries.state = 'pending', deliveries.attempts, 0),
+                 due_at = iif(deliveries.state = 'pending', deliveries.due_at, lost.due_at),
+                 state = 'pending'
+             FROM (SELECT batch_id, due_at FROM deliveries
+                   WHERE position = ?1 AND state = 'pending' AND batch_id IS NOT NULL) AS lost
+             WHERE deliveries.position = (
+                 SELECT max(other.position) FROM audits AS other
+                 JOIN deliveries AS of_other ON of_other.position = other.position
+                 WHERE other.batch_id = lost.batch_id AND other.position <> ?1)",
+        )?
+        .execute([position])?;
+    Ok(())
+}
+
 /// Returns when the next webhook becomes due.
 fn next_due_at(
     connection: &Connection,

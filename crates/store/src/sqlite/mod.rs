@@ -30,11 +30,11 @@ use crate::types::ended_options_column;
 use crate::{
     ACCOUNT_ID_LENGTH, Acceptance, Account, AccountSummary, AuditEntry, AuditFilter, AuditPage,
     AuditProgress, AuditState, AuditStatus, AuditSummary, Batch, Cancellation, ClaimedDeliveries,
-    Delivery, DeliveryClaim, DeliveryDepth, DeliveryOutcome, FinishedAudit, KeyDigest, KeyRecord,
-    Lease, LeaseScope, LeaseState, LedgerEntry, ListCursor, ProcessSet, PurgeResult, QueueDepth,
-    QueuePosition, QueuedAudit, ReleaseReason, ReplayAudit, Retention, Store, StoreError,
-    StoreLatency, StoredReport, Submission, Timestamp, UnsummarizedAudit, WEBHOOK_SECRET_LENGTH,
-    random,
+    Delivery, DeliveryClaim, DeliveryDepth, DeliveryOutcome, FinishedAudit, IdempotencyRecord,
+    KeyDigest, KeyRecord, Lease, LeaseScope, LeaseState, LedgerEntry, ListCursor, ProcessSet,
+    PurgeResult, QueueDepth, QueuePosition, QueuedAudit, ReleaseReason, ReplayAudit, Retention,
+    Store, StoreError, StoreLatency, StoredReport, Submission, Timestamp, UnsummarizedAudit,
+    WEBHOOK_SECRET_LENGTH, random,
 };
 
 /// A store in a SQLite file in WAL mode, which syncs every commit to disk.
@@ -164,6 +164,20 @@ impl Store for SqliteStore {
         self.writer
             .write(Wakeup::Leasers, move |connection| {
                 audits::submit(connection, &submission)
+            })
+            .await
+    }
+
+    async fn earlier_acceptance(
+        &self,
+        account_id: &str,
+        record: &IdempotencyRecord,
+        now: Timestamp,
+    ) -> Result<Option<Acceptance>, StoreError> {
+        let (account_id, record) = (account_id.to_owned(), record.clone());
+        self.readers
+            .quick(move |connection| {
+                audits::earlier_acceptance(connection, &account_id, &record, now)
             })
             .await
     }

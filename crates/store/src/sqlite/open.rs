@@ -29,6 +29,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0014_stored_secrets.sql"),
     include_str!("migrations/0015_saved_sessions.sql"),
     include_str!("migrations/0016_replays.sql"),
+    include_str!("migrations/0017_refunds_without_lease.sql"),
 ];
 
 /// How long to wait for a write of another process (the command line, a second server).

@@ -134,7 +134,7 @@ pub(super) fn finish(
                                finished_at = ?, error_code = ?, error_message = ?,
                                lab_data = ?, summary = ?, final_url = ?, options = ?
              WHERE tracking_id = ? AND attempt = ? AND state = 'running'
-             RETURNING position, account_id, runs, webhook IS NOT NULL, batch_id",
+             RETURNING position, account_id, runs, webhook IS NOT NULL, batch_id, attempt > 0",
         )?
         .query_row(
             params![
@@ -168,10 +168,12 @@ struct EndedAudit {
     cost: i64,
     has_webhook: bool,
     batch_id: Option<String>,
+    was_leased: bool,
 }
 
 impl EndedAudit {
-    /// Reads the first five columns: position, account, runs, whether there is a webhook, batch.
+    /// Reads the first six columns: position, account, runs, whether there is a webhook, batch,
+    /// whether it was ever leased.
     fn read(row: &Row<'_>) -> Result<Self, rusqlite::Error> {
         Ok(Self {
             position: row.get(0)?,
@@ -179,6 +181,7 @@ impl EndedAudit {
             cost: row.get(2)?,
             has_webhook: row.get(3)?,
             batch_id: row.get(4)?,
+            was_leased: row.get(5)?,
         })
     }
 
@@ -224,7 +227,15 @@ impl EndedAudit {
             LedgerReason::Refund,
             Some(self.position),
             at,
-        )
+        )?;
+        if !self.was_leased {
+            connection
+                .prepare_cached(
+                    "UPDATE ledger SET never_leased = 1 WHERE position = ? AND reason = 'refund'",
+                )?
+                .execute([self.position])?;
+        }
+        Ok(())
     }
 }
 
@@ -240,7 +251,7 @@ pub(super) fn cancel(
                            error_message = ?, lab_data = ?, summary = ?, final_url = ?,
                            options = ?
          WHERE tracking_id = ? AND account_id = ? AND state <> 'completed'
-         RETURNING position, account_id, runs, webhook IS NOT NULL, batch_id, location",
+         RETURNING position, account_id, runs, webhook IS NOT NULL, batch_id, attempt > 0, location",
     )?;
     let mut cancelled = Vec::new();
     for audit in &cancellation.audits {
@@ -257,7 +268,7 @@ pub(super) fn cancel(
             cancellation.account_id
         ];
         let ended: Option<(EndedAudit, String)> = statement
-            .query_row(values, |row| Ok((EndedAudit::read(row)?, row.get(5)?)))
+            .query_row(values, |row| Ok((EndedAudit::read(row)?, row.get(6)?)))
             .optional()?;
         let Some((ended, location)) = ended else {
             continue;

@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::deliveries;
 use crate::{PurgeResult, PurgedAudit, Retention, StoreError, Timestamp};
 
 pub(super) fn delete(
@@ -24,6 +25,7 @@ pub(super) fn delete(
 }
 
 fn remove(connection: &Connection, position: i64) -> Result<(), StoreError> {
+    deliveries::hand_over_batch(connection, position)?;
     for sql in [
         "DELETE FROM deliveries WHERE position = ?",
         "DELETE FROM reports WHERE position = ?",
@@ -61,12 +63,15 @@ pub(super) fn purge(
         remove(connection, position)?;
         result.audits.push(PurgedAudit { audit_id, attempt });
     }
-    connection
-        .prepare_cached(
-            "DELETE FROM batches WHERE accepted_at < ?
-             AND NOT EXISTS (SELECT 1 FROM audits WHERE audits.batch_id = batches.id)",
-        )?
-        .execute([retention.accepted_before.map_or(i64::MIN, |at| at.0)])?;
+    // This reads all batches, and is therefore left to the last call.
+    if result.audits.is_empty() {
+        connection
+            .prepare_cached(
+                "DELETE FROM batches
+                 WHERE NOT EXISTS (SELECT 1 FROM audits WHERE audits.batch_id = batches.id)",
+            )?
+            .execute([])?;
+    }
     Ok(result)
 }
 

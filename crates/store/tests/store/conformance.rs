@@ -241,6 +241,7 @@ macro_rules! whole_suite {
             submissions {
                 an_audit_costs_as_many_credits_as_it_has_runs
                 a_repeated_idempotency_key_returns_the_first_reply_and_costs_nothing
+                the_decision_on_an_idempotency_key_is_known_without_a_submission
                 a_refused_submission_does_not_store_its_idempotency_key
                 an_idempotency_key_belongs_to_one_account_and_expires
                 of_concurrent_submissions_with_the_same_key_one_is_accepted
@@ -260,12 +261,14 @@ macro_rules! whole_suite {
                 retries_leave_capacity_for_first_attempts
                 the_webhook_of_a_deleted_audit_is_not_sent
                 the_webhook_of_a_batch_follows_that_of_its_last_audit
+                the_webhook_of_a_batch_is_sent_although_its_last_audit_is_deleted
                 a_batch_whose_audits_end_at_the_same_time_has_one_webhook
                 the_webhook_secret_of_an_account_stays_until_it_is_rotated
             }
             operating {
                 audits_beyond_their_retention_are_deleted
                 the_number_of_audits_kept_per_account_is_limited
+                a_batch_without_audits_is_deleted
                 purging_an_idempotency_record_frees_its_key
                 operators_see_accounts_and_the_queue
             }

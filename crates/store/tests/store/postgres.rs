@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use plumbline_store::{
     Acceptance, Account, AgentBounds, AgentStore, AuditOptions, AuditState, FinishedAudit,
     IdempotencyRecord, LeaseScope, LedgerReason, NewAudit, Order, PostgresOptions, PostgresStore,
-    Store, StoreError, Submission, Timestamp,
+    ProcessSet, ReleaseReason, ReturnReason, Store, StoreError, Submission, Timestamp,
 };
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -213,6 +213,57 @@ async fn the_limit_of_running_audits_per_account_holds_across_servers() {
     }
     let leased: usize = leasers.join_all().await.into_iter().sum();
     assert_eq!(leased, 3);
+}
+
+/// A cancellation locks an audit before its account. What ends a lease at the same time waits for
+/// the audit and must not have locked the account yet.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn the_end_of_a_lease_locks_the_audit_before_its_account() {
+    let database = Database::fresh();
+    let store = open(&database).await;
+    let account = store.create_account("someone", 5, now()).await.unwrap();
+    let (mut client, connection) = tokio_postgres::connect(&database.url, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let (observer, connection) = tokio_postgres::connect(&database.url, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let processes = ProcessSet::Single("here".into());
+    for name in ["released", "recovered"] {
+        let submission = Submission::single(audit(&account, name));
+        store.submit(submission).await.unwrap();
+        let scope = LeaseScope::any_location("here/1");
+        let lease = store.lease(&scope, now(), Duration::from_secs(60)).await;
+        let lease = lease.unwrap().unwrap();
+
+        let transaction = client.transaction().await.unwrap();
+        let sql = "SELECT FROM audits WHERE state = 'running' FOR UPDATE";
+        assert_eq!(transaction.query(sql, &[]).await.unwrap().len(), 1);
+        let ending = tokio::spawn({
+            let (store, processes) = (Arc::clone(&store), processes.clone());
+            async move {
+                if name == "released" {
+                    let drained = ReleaseReason::Returned(ReturnReason::Drained);
+                    store.release(&lease, drained).await.unwrap();
+                } else {
+                    store.recover(&processes).await.unwrap();
+                }
+            }
+        });
+        let sql = "SELECT FROM pg_stat_activity
+                   WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        while observer.query(sql, &[]).await.unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        let sql = "SELECT FROM accounts FOR NO KEY UPDATE NOWAIT";
+        let locked = transaction.query(sql, &[]).await;
+        assert_eq!(locked.unwrap().len(), 1, "{name}: the account is free");
+        transaction.commit().await.unwrap();
+        ending.await.unwrap();
+        let ended = store.lease(&scope, now(), Duration::from_secs(60)).await;
+        store
+            .finish(&ended.unwrap().unwrap(), finished())
+            .await
+            .unwrap();
+    }
 }
 
 /// Submissions are repeated with their idempotency key and finishes with their lease, as clients

@@ -209,6 +209,10 @@ pub async fn audits_cancelled_before_their_first_lease_do_not_count_as_failures(
     };
     assert_eq!(submit("waiting").await, Acceptance::Accepted);
     cancel(&*store, &account, &["waiting"]).await;
+    assert_eq!(submit("deleted").await, Acceptance::Accepted);
+    cancel(&*store, &account, &["deleted"]).await;
+    let deleted = store.delete_audit(&account.id, "report-of-deleted").await;
+    assert!(deleted.unwrap());
     assert_eq!(submit("running").await, Acceptance::Accepted);
     lease(&*store, NOW).await.unwrap();
     cancel(&*store, &account, &["running"]).await;

@@ -5,6 +5,7 @@ use plumbline_store::{
     Timestamp,
 };
 
+use super::cancelling::cancel;
 use super::{Backend, NOW, accepted, account, audit, balance, lease, measured};
 
 fn ids(purged: &PurgeResult) -> Vec<&str> {
@@ -74,6 +75,29 @@ pub async fn the_number_of_audits_kept_per_account_is_limited(backend: &dyn Back
     }
     let none = Retention::default();
     assert_eq!(ids(&store.purge(none, NOW, 100).await.unwrap()), [""; 0]);
+}
+
+pub async fn a_batch_without_audits_is_deleted(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let account = account(&*store, 10).await;
+    for (batch, names) in [("emptied", ["a", "b"]), ("kept", ["c", "d"])] {
+        let submission = Submission {
+            batch_id: Some(batch.to_owned()),
+            audits: names.map(|name| audit(&account, name)).into(),
+            ..Submission::single(audit(&account, "none"))
+        };
+        store.submit(submission).await.unwrap();
+    }
+    cancel(&*store, &account, &["a", "b", "c"]).await;
+    for name in ["a", "b", "c"] {
+        let id = format!("report-of-{name}");
+        assert!(store.delete_audit(&account.id, &id).await.unwrap());
+    }
+    let purged = store.purge(Retention::default(), NOW, 10).await.unwrap();
+    assert_eq!(ids(&purged), [""; 0]);
+    assert_eq!(store.batch(&account.id, "emptied").await.unwrap(), None);
+    let kept = store.batch(&account.id, "kept").await.unwrap().unwrap();
+    assert_eq!(kept.audits.len(), 1);
 }
 
 pub async fn purging_an_idempotency_record_frees_its_key(backend: &dyn Backend) {

@@ -91,6 +91,26 @@ pub async fn a_repeated_idempotency_key_returns_the_first_reply_and_costs_nothin
     assert_eq!(again, Acceptance::Replayed("reply to a".to_owned()));
 }
 
+pub async fn the_decision_on_an_idempotency_key_is_known_without_a_submission(
+    backend: &dyn Backend,
+) {
+    let store = backend.open().await;
+    let (one, two) = (account(&*store, 1).await, account(&*store, 1).await);
+    submitted(&*store, idempotent(&one, "a", "key", 1)).await;
+    let earlier = async |account: &Account, key: &str, digest: u8, now: Timestamp| {
+        let record = idempotent(account, "b", key, digest).idempotency.unwrap();
+        let earlier = store.earlier_acceptance(&account.id, &record, now);
+        earlier.await.unwrap()
+    };
+    let replayed = Acceptance::Replayed("reply to a".to_owned());
+    assert_eq!(earlier(&one, "key", 1, NOW).await, Some(replayed));
+    let reused = Some(Acceptance::KeyReused);
+    assert_eq!(earlier(&one, "key", 2, NOW).await, reused);
+    assert_eq!(earlier(&one, "other", 1, NOW).await, None);
+    assert_eq!(earlier(&two, "key", 1, NOW).await, None);
+    assert_eq!(earlier(&one, "key", 1, NOW.plus(DAY)).await, None);
+}
+
 pub async fn a_refused_submission_does_not_store_its_idempotency_key(backend: &dyn Backend) {
     let store = backend.open().await;
     let account = account(&*store, 0).await;

@@ -333,6 +333,46 @@ pub async fn the_webhook_of_a_batch_follows_that_of_its_last_audit(backend: &dyn
     assert_eq!(store.delivery_depth().await.unwrap(), depth);
 }
 
+pub async fn the_webhook_of_a_batch_is_sent_although_its_last_audit_is_deleted(
+    backend: &dyn Backend,
+) {
+    let store = backend.open().await;
+    let account = account(&*store, 5).await;
+    batch(&*store, &account, &["a", "b", "c"]).await;
+    for _ in 0..3 {
+        let held = lease(&*store, NOW).await.unwrap();
+        store.finish(&held, measured()).await.unwrap();
+    }
+    let deliver = async |delivery: &Delivery| {
+        let settled = store.settle(delivery, DeliveryOutcome::Delivered).await;
+        assert_eq!(settled.unwrap(), LeaseState::Held);
+    };
+    let delete = async |name: &str| {
+        let id = audit(&account, name).audit_id;
+        assert!(store.delete_audit(&account.id, &id).await.unwrap());
+    };
+    // The webhook of the other audit is still to be delivered, too.
+    delete("c").await;
+    let of_audits = due(&*store, NOW).await;
+    assert_eq!(tracking_ids(&of_audits), ["a", "b"]);
+    for delivery in &of_audits {
+        assert_eq!(delivery.event, DeliveryEvent::AuditCompleted);
+        deliver(delivery).await;
+    }
+    let of_batch = due(&*store, NOW).await;
+    assert_eq!(tracking_ids(&of_batch), ["b"]);
+    let event = DeliveryEvent::BatchCompleted("all".to_owned());
+    assert_eq!(of_batch[0].event, event);
+    // That of the other audit was delivered before.
+    delete("b").await;
+    let again = due(&*store, later(HOLD)).await;
+    assert_eq!(tracking_ids(&again), ["a"]);
+    assert_eq!((&again[0].event, again[0].attempt), (&event, 1));
+    deliver(&again[0]).await;
+    delete("a").await;
+    assert_eq!(due(&*store, later(NEVER * 10)).await, []);
+}
+
 pub async fn a_batch_whose_audits_end_at_the_same_time_has_one_webhook(backend: &dyn Backend) {
     let store = backend.open().await;
     let account = account(&*store, 9).await;
