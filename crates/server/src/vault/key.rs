@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
+use plumbline_store::random_text;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::rand::{SecureRandom, SystemRandom};
 
@@ -13,6 +14,8 @@ use ring::rand::{SecureRandom, SystemRandom};
 const FORMAT: u8 = 1;
 /// The size of the key.
 const KEY_BYTES: usize = 32;
+/// The number of random characters in the name of a file with a key that is being made.
+const SUFFIX_CHARS: usize = 16;
 
 /// The reason why something could not be sealed or opened.
 #[derive(Debug, thiserror::Error)]
@@ -131,12 +134,13 @@ fn create(path: &Path) -> io::Result<()> {
     SystemRandom::new()
         .fill(&mut key)
         .map_err(|_| io::Error::other("the system has no random numbers"))?;
-    // Written to another file first, so that a crash cannot leave a partial key.
-    let unfinished = path.with_extension("unfinished");
+    // Written to another file first, so that a crash cannot leave a partial key. Its name is
+    // random: another process that makes a key at the same time must not write to the same file.
+    let suffix = random_text(SUFFIX_CHARS).map_err(io::Error::other)?;
+    let unfinished = path.with_extension(format!("{suffix}.unfinished"));
     let mut file = OpenOptions::new()
-        .create(true)
+        .create_new(true)
         .write(true)
-        .truncate(true)
         .mode(0o600)
         .open(&unfinished)?;
     writeln!(file, "{}", hex::encode(key))?;
@@ -155,6 +159,8 @@ fn create(path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
+    use std::sync::Barrier;
+    use std::thread;
 
     use super::*;
 
@@ -182,6 +188,30 @@ mod tests {
         let mode = fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn processes_that_make_a_key_at_the_same_time_use_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        for round in 0..50 {
+            let path = dir.path().join(format!("{round}.key"));
+            let start = Barrier::new(4);
+            let sealed: Vec<_> = thread::scope(|scope| {
+                let seal = || {
+                    let key = VaultKey::created_on_first_use(path.clone());
+                    start.wait();
+                    key.seal("a", "text").unwrap()
+                };
+                let threads: Vec<_> = (0..4).map(|_| scope.spawn(seal)).collect();
+                let threads = threads.into_iter();
+                threads.map(|thread| thread.join().unwrap()).collect()
+            });
+            for sealed in sealed {
+                let key = VaultKey::existing(path.clone());
+                assert_eq!(key.open("a", &sealed).unwrap(), "text");
+            }
+        }
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 50);
     }
 
     #[test]
