@@ -38,9 +38,31 @@ pub(crate) async fn start(
 ) -> Result<String, Failure> {
     let ValidStart { orders, options } = request;
     starter.take(service, orders.count()).await?;
-    check_vault(service, starter, &orders).await?;
     let now = (service.app.clock)();
     let canonical_request = orders.canonical(&options)?;
+    let record = |reply: String| {
+        let key = idempotency_key.clone()?;
+        Some(idempotency::record(key, &canonical_request, reply, now))
+    };
+    if let Err(failure) = check_vault(service, starter, &orders).await {
+        // A repeated request has its first reply also when what it used was deleted meanwhile.
+        let earlier = match record(String::new()) {
+            Some(record) => {
+                let store = &service.app.store;
+                let earlier = store.earlier_acceptance(&starter.account_id, &record, now);
+                earlier.await?
+            }
+            None => None,
+        };
+        return match earlier {
+            Some(Acceptance::Replayed(id)) => {
+                starter.context.set_audit(&id);
+                Ok(id)
+            }
+            Some(Acceptance::KeyReused) => Err(Failure::IdempotencyKeyReused),
+            _ => Err(failure),
+        };
+    }
     let batch_id = match &orders {
         Orders::Single(_) => None,
         Orders::Batch(_) => Some(new_id("bat")?),
@@ -67,8 +89,7 @@ pub(crate) async fn start(
         batch_id,
         max_unfinished: service.app.limits.unfinished_audits(),
         failures: service.app.limits.failed_audits(),
-        idempotency: idempotency_key
-            .map(|key| idempotency::record(key, &canonical_request, id.clone(), now)),
+        idempotency: record(id.clone()),
         accepted_at: now,
     };
     let id = submit(service, starter, submission).await?.unwrap_or(id);

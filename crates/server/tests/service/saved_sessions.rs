@@ -75,6 +75,19 @@ async fn finish(rig: &Rig, agent: &Agent, job: &Value, version: &Value) {
 }
 
 #[tokio::test]
+async fn a_repeated_start_has_its_first_reply_although_its_session_was_deleted() {
+    let rig = Rig::new().await;
+    with_session(&rig).await;
+    let request = start(&rig.key, &with_name("shop")).header("Idempotency-Key", "k");
+    let first = rig.send(&request).await;
+    assert_eq!(first.status, 200, "{}", first.text());
+    let delete = HttpRequest::new("DELETE", "/v1/sessions/shop").key(&rig.key);
+    assert_eq!(rig.send(&delete).await.status, 200);
+    rig.check(request, 200, first.json()).await;
+    assert_eq!(rig.credits().await, 99);
+}
+
+#[tokio::test]
 async fn a_session_is_defined_made_by_an_audit_and_used_by_the_next() {
     let rig = Rig::new().await;
     let agent = Agent::new(&rig, "agent", "eu").await;

@@ -200,6 +200,25 @@ async fn a_start_with_a_secret_that_cannot_be_used_is_refused() {
 }
 
 #[tokio::test]
+async fn a_repeated_start_has_its_first_reply_although_its_secret_was_deleted() {
+    let rig = Rig::new().await;
+    store_secret(&rig, "token", &json!(CANARY)).await;
+    let keyed = |body: &Value| start(&rig.key, body).header("Idempotency-Key", "k");
+    let first = rig.send(&keyed(&with_secret())).await;
+    assert_eq!(first.status, 200, "{}", first.text());
+    assert_eq!(delete(&rig, "token").await.status, 200);
+    rig.check(keyed(&with_secret()), 200, first.json()).await;
+    let mut other = with_secret();
+    other["device"] = json!("desktop");
+    let reply = rig.send(&keyed(&other)).await;
+    assert_eq!(reply.status, 409, "{}", reply.text());
+    let new = start(&rig.key, &with_secret()).header("Idempotency-Key", "new");
+    let reply = rig.send(&new).await;
+    assert_refused(&reply, 406, "UNKNOWN_SECRET", "`token`");
+    assert_eq!(rig.credits().await, 99);
+}
+
+#[tokio::test]
 async fn an_audit_whose_secret_was_deleted_must_be_failed_by_the_agent() {
     let rig = Rig::new().await;
     let agent = Agent::new(&rig, "agent", "eu").await;
