@@ -16,6 +16,7 @@ mod choice;
 mod device;
 mod location;
 mod network;
+mod suggestion;
 
 use serde::Deserialize;
 
@@ -24,6 +25,7 @@ pub use choice::{PRESETS, Preset};
 pub use device::{ClientHints, Device, FormFactor, Mode, Size};
 pub use location::Location;
 pub use network::{Network, NetworkKind};
+pub use suggestion::suggested;
 
 /// The devices, networks and locations of an audit, in the order of the files.
 #[derive(Debug, Clone)]

@@ -38,7 +38,7 @@ pub use placeholder::{
     MAX_NAME_BYTES, MAX_SECRET_BYTES, MIN_MASKED_BYTES, ReplacementError, check_secret_value,
     is_name,
 };
-pub use plain_error::{json_error, without_value};
+pub use plain_error::{json_error, read_json, without_value};
 pub use progress::{ASSUMED_RUN, VisitNumber, VisitReason, times_text};
 pub use secret::{REDACTED, Secret};
 pub use session::{
@@ -50,7 +50,7 @@ pub use steps::{
     Action, AssertedEvent, Assertion, Click, Condition, Decimal, Entry, KeyDefinition, KeyPress,
     MouseButton, NetworkThrottle, Operator, Scroll, Selector, Selectors, Step, Steps, Viewport,
 };
-pub use validate::InvalidOption;
+pub use validate::{InvalidOption, has_nul};
 pub use work::{AuditOutput, NextJob, Work, WorkError};
 
 /// Protocol version, sent in a header of every request and response.

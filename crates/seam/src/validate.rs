@@ -1,5 +1,7 @@
 //! The only validation of the options of a visit, for the API and the command line.
 
+use serde::Serialize;
+use serde_json::Value;
 use url::Url;
 
 use crate::state::origin_of;
@@ -97,7 +99,45 @@ impl VisitOptions {
             check_state(state)?;
         }
         check_view(&self.view)?;
-        self.expect.as_deref().map_or(Ok(()), check_expectation)
+        self.expect.as_deref().map_or(Ok(()), check_expectation)?;
+        self.check_nul()
+    }
+
+    /// Refuses the character U+0000, which PostgreSQL cannot store.
+    fn check_nul(&self) -> Result<(), InvalidOption> {
+        let reason = "The character U+0000 is not allowed.";
+        for (field, steps) in [("steps", &self.steps), ("flow", &self.flow)] {
+            if let Some(index) = steps.0.iter().position(writes_nul) {
+                return Err(InvalidOption::new(field, reason).at(index));
+            }
+        }
+        for (field, is_invalid) in [
+            ("state", writes_nul(&self.state)),
+            ("expect", writes_nul(&self.expect)),
+            ("view", writes_nul(&self.view)),
+        ] {
+            if is_invalid {
+                return Err(InvalidOption::new(field, reason));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns whether a name or a text of an option contains the character U+0000.
+fn writes_nul(option: &impl Serialize) -> bool {
+    serde_json::to_value(option).is_ok_and(|option| has_nul(&option))
+}
+
+/// Returns whether a name or a text contains the character U+0000.
+pub fn has_nul(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains('\0'),
+        Value::Array(items) => items.iter().any(has_nul),
+        Value::Object(members) => members
+            .iter()
+            .any(|(name, value)| name.contains('\0') || has_nul(value)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::{
     Action, Assertion, Condition, KeyDefinition, KeyPress, Selectors, Step, Steps, Viewport,
 };
-use crate::{Expectation, InvalidOption, Secret, json_error};
+use crate::{Expectation, InvalidOption, Secret, read_json};
 
 /// The name of the member with the steps before a visit.
 const FIELD: &str = "steps";
@@ -160,7 +160,7 @@ fn parse_step(step: Value) -> Result<Step, String> {
             quotable(kind)
         ));
     }
-    serde_json::from_value(step).map_err(|error| json_error("", &error))
+    read_json(&step)
 }
 
 /// Returns a name for a message, which is not longer than names are.

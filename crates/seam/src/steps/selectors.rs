@@ -27,9 +27,8 @@ impl<'de> Deserialize<'de> for Selectors {
             Path(Vec<String>),
         }
         let value = Value::deserialize(deserializer)?;
-        let notation = serde_json::from_value(value).map_err(|_| {
-            serde::de::Error::custom("expected a selector or a list of selectors in `selector`")
-        })?;
+        let notation = serde_json::from_value(value)
+            .map_err(|_| serde::de::Error::custom("expected a selector or a list of selectors"))?;
         let alternatives = match notation {
             Notation::One(selector) => vec![vec![selector]],
             Notation::Alternatives(alternatives) => alternatives

@@ -146,7 +146,18 @@ fn a_step_that_cannot_be_performed_is_named_and_its_value_is_not() {
         ),
         (click("timeout", json!(0)), "`timeout`"),
         (click("timeout", json!(60_001)), "`timeout`"),
-        (click("timeout", json!("canary")), "must be a whole number"),
+        (
+            click("timeout", json!("canary")),
+            "`timeout` must be a whole number",
+        ),
+        (
+            click("frame", json!([0, "canary"])),
+            "`frame[1]` must be a whole number",
+        ),
+        (
+            click("offsetX", json!("canary")),
+            "`offsetX` must be a number",
+        ),
         (
             click("frame", json!([0, 0, 0, 0, 0, 0, 0, 0, 0])),
             "`frame`",
@@ -156,13 +167,13 @@ fn a_step_that_cannot_be_performed_is_named_and_its_value_is_not() {
         (click("selector", json!([[]])), "selector is empty"),
         (
             click("selector", json!({ "canary": 1 })),
-            "must be a selector or a list of selectors in `selector`",
+            "`selector` must be a selector or a list of selectors.",
         ),
         (click("selector", json!(vec!["a"; 17])), "alternatives"),
         (click("selector", json!("a".repeat(1025))), "1024 bytes"),
         (
             click("assertedEvents", json!([{ "type": "load" }])),
-            "must be `navigation`",
+            "`assertedEvents[0].type` must be `navigation`",
         ),
         (json!({ "type": "click" }), "`selector` is missing."),
         (
@@ -171,7 +182,15 @@ fn a_step_that_cannot_be_performed_is_named_and_its_value_is_not() {
         ),
         (
             json!({ "type": "fill", "selector": "#a", "value": ["canary"] }),
-            "must be a text",
+            "`value` must be a text",
+        ),
+        (
+            json!({ "type": "waitFor", "selector": "#a", "attributes": { "class": ["canary"] } }),
+            "`attributes.class` must be a text",
+        ),
+        (
+            json!({ "type": "assert", "text": ["canary"] }),
+            "`text` must be a text",
         ),
         (
             json!({ "type": "fill", "selector": "#a", "value": "canary".repeat(1000) }),

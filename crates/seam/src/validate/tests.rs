@@ -213,6 +213,32 @@ fn an_invalid_member_is_named_and_its_value_is_not() {
 }
 
 #[test]
+fn the_character_nul_is_refused() {
+    for (field, index, options) in [
+        ("state", None, json!({ "state": { "script": "'\0'" } })),
+        (
+            "steps",
+            Some(0),
+            json!({ "steps": [{ "type": "click", "selector": "a\0" }] }),
+        ),
+        (
+            "flow",
+            Some(0),
+            json!({ "flow": [{ "type": "click", "selector": "a\0" }] }),
+        ),
+        ("expect", None, json!({ "expect": { "text": "a\0" } })),
+        (
+            "view",
+            None,
+            json!({ "view": { "after": "https://a.test/\0" } }),
+        ),
+    ] {
+        let error = check(options).unwrap_err();
+        assert_eq!((error.field, error.index), (field, index), "{error}");
+    }
+}
+
+#[test]
 fn an_expectation_is_neither_empty_nor_long() {
     for member in ["selector", "text", "url", "cookie"] {
         for text in [String::new(), " ".to_owned(), "x".repeat(1025)] {

@@ -203,21 +203,7 @@ impl ComparisonRequest {
         };
         let options = self.common.validate(valid_pairs(own.max_pairs)?, app)?;
         let visit_options = visit_options::validated(self.options)?;
-        if !visit_options.interactions.is_none() {
-            let reason = "No inputs are made in a comparison.";
-            let value = InvalidValue::new("interactions", reason);
-            return Err(Failure::InvalidInteractions(value));
-        }
-        if visit_options.need_flow() {
-            let reason = "No steps are measured in a comparison.";
-            return Err(Failure::InvalidSteps(InvalidValue::new("flow", reason)));
-        }
-        if visit_options.profile {
-            let reason = "No functions are profiled in a comparison.";
-            return Err(Failure::InvalidProfile(InvalidValue::new(
-                "profile", reason,
-            )));
-        }
+        check_comparable(&visit_options)?;
         let order = Order {
             url: first,
             device: own.device,
@@ -233,6 +219,25 @@ impl ComparisonRequest {
             options,
         })
     }
+}
+
+/// Checks that nothing is measured after the visits of a comparison.
+fn check_comparable(options: &VisitOptions) -> Result<(), Failure> {
+    if !options.interactions.is_none() {
+        let reason = "No inputs are made in a comparison.";
+        let value = InvalidValue::new("interactions", reason);
+        return Err(Failure::InvalidInteractions(value));
+    }
+    if options.need_flow() {
+        let reason = "No steps are measured in a comparison.";
+        return Err(Failure::InvalidSteps(InvalidValue::new("flow", reason)));
+    }
+    if options.profile {
+        let reason = "No functions are profiled in a comparison.";
+        let value = InvalidValue::new("profile", reason);
+        return Err(Failure::InvalidProfile(value));
+    }
+    Ok(())
 }
 
 impl BatchRequest {
@@ -410,21 +415,33 @@ fn check_values(values: &Values<'_>, app: &App) -> Result<(), Failure> {
             .map_err(|reason| Failure::InvalidUrl(invalid(["url", "urls"], index, reason)))?;
     }
     if let Some(index) = first_invalid(values.devices, &|id| catalog.device(id).is_some()) {
-        let reason = "Unknown device. GET /v1/devices lists the ids.".to_owned();
+        let suggested = catalog.suggested_devices(&values.devices[index]);
+        let reason = unknown("device", suggested);
         let value = invalid(["device", "devices"], index, reason);
         return Err(Failure::InvalidDevice(value));
     }
     if let Some(index) = first_invalid(values.locations, &|id| catalog.location(id).is_some()) {
-        let reason = "Unknown location. GET /v1/locations lists the ids.".to_owned();
+        let suggested = catalog.suggested_locations(&values.locations[index]);
+        let reason = unknown("location", suggested);
         let value = invalid(["location", "locations"], index, reason);
         return Err(Failure::InvalidLocation(value));
     }
     if let Some(index) = first_invalid(values.networks, &|id| catalog.network(id).is_some()) {
-        let reason = "Unknown network. GET /v1/networks lists the ids.".to_owned();
+        let suggested = catalog.suggested_networks(&values.networks[index]);
+        let reason = unknown("network", suggested);
         let value = invalid(["network", "networks"], index, reason);
         return Err(Failure::InvalidNetwork(value));
     }
     Ok(())
+}
+
+/// Returns the reason why an id of the catalog is refused.
+fn unknown(kind: &str, suggested: Option<String>) -> String {
+    let question = suggested.map(|suggested| format!(" Did you mean {suggested}?"));
+    format!(
+        "Unknown {kind}.{} GET /v1/{kind}s lists the ids.",
+        question.unwrap_or_default()
+    )
 }
 
 fn remove_repetitions(list: &mut Vec<String>) {

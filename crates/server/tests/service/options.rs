@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::rig::{Rig, failure, get, order, post, start};
+use crate::rig::{Rig, Server, failure, get, order, post, start};
 
 fn with(member: &str, value: Value) -> Value {
     let mut body = order();
@@ -164,6 +164,17 @@ async fn a_failure_names_the_invalid_value() {
             "field": "device", "reason": "Unknown device. GET /v1/devices lists the ids.",
         })
     );
+    for (member, id, suggested) in [
+        ("device", "desktp", "Did you mean `desktop`?"),
+        ("network", "slow4g", "Did you mean `mobileSlow4g`?"),
+        ("location", "Frankfurt", "Did you mean `"),
+    ] {
+        let request = start(&rig.key, &with(member, json!(id)));
+        let reply = rig.send(&request).await.whole_json();
+        let reason = reply["reason"].as_str().unwrap();
+        let start = format!("Unknown {member}. {suggested}");
+        assert!(reason.starts_with(&start), "{reason}");
+    }
     let batch = json!({
         "urls": ["https://example.com/", "ftp://example.com/"], "devices": ["mobile"],
         "locations": ["eu"], "networks": ["cable"],
@@ -192,6 +203,42 @@ async fn a_failure_names_the_invalid_value() {
         assert_eq!(reply["code"], "INVALID_BODY", "{reply}");
         assert_eq!((&reply["field"], &reply["index"]), (&json!(field), &index));
     }
+}
+
+/// Sends starts with the character U+0000 in all texts that are stored, which PostgreSQL refuses.
+pub async fn assert_nul_is_refused(server: &Server, key: &str) {
+    for (member, value, index) in [
+        ("state", json!({ "localStorage": { "a": "b\0" } }), None),
+        ("state", json!({ "sessionStorage": { "a\0": "b" } }), None),
+        ("expect", json!({ "text": "a\0" }), None),
+        ("view", json!({ "after": "https://example.com/\0" }), None),
+        (
+            "steps",
+            json!([{ "type": "waitFor", "expression": "'\0'" }]),
+            Some(0),
+        ),
+        (
+            "flow",
+            json!([{ "type": "waitFor", "idle": true }, { "type": "click", "selector": "a\0" }]),
+            Some(1),
+        ),
+        ("labels", json!(["a", "\0"]), Some(1)),
+        ("webhook", json!("https://example.com/\0"), None),
+        ("url", json!("https://example.com/\0"), None),
+    ] {
+        let reply = server.send(&start(key, &with(member, value))).await;
+        assert_eq!(reply.status, 406, "{member}: {}", reply.text());
+        let reply = reply.whole_json();
+        assert_eq!(reply["field"], member, "{reply}");
+        assert_eq!(reply["index"], json!(index), "{reply}");
+    }
+}
+
+#[tokio::test]
+async fn the_character_nul_is_refused() {
+    let rig = Rig::new().await;
+    assert_nul_is_refused(&rig, &rig.key).await;
+    assert_eq!(rig.credits().await, 100);
 }
 
 #[tokio::test]

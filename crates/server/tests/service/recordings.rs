@@ -193,6 +193,26 @@ async fn changes_that_affect_nothing_or_cannot_be_read_are_refused() {
         assert_eq!(reply.status, 406, "{changes}: {}", reply.text());
         assert_eq!(reply.whole_json()["field"], "changes");
     }
+    let block = json!({ "type": "block", "pattern": "example.com" });
+    for (change, reason) in [
+        (
+            json!({ "type": "delay", "pattern": "example.com", "ms": "abc" }),
+            "`ms` must be a whole number of at least 0.",
+        ),
+        (
+            json!({ "type": "insertHead", "html": "a\0" }),
+            "The character U+0000 is not allowed.",
+        ),
+    ] {
+        let body = json!({ "changes": [block, change] });
+        let reply = audit.post("experiments", body).await;
+        let reply = reply.whole_json();
+        assert_eq!(
+            (&reply["field"], &reply["index"]),
+            (&json!("changes"), &json!(1))
+        );
+        assert_eq!(reply["reason"], reason);
+    }
     assert_eq!(audit.rig.credits().await, credits);
 }
 

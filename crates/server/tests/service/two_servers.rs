@@ -22,6 +22,7 @@ use tokio::{
 use crate::{
     agent::{Agent, report},
     cluster::Database,
+    options::assert_nul_is_refused,
     receivers::{PlainTransport, Tarpit, TestReceiver},
     rig::{
         HttpRequest, NOW, Reply, Server, assembled, failure, get, order, post, run_server, start,
@@ -276,7 +277,7 @@ async fn two_servers_open_two_connections_to_a_receiver_that_never_responds_and_
 
 /// PostgreSQL accepts no text with a NUL, so such a request must be refused before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_nul_in_a_path_or_query_is_a_client_error() {
+async fn a_nul_in_a_path_a_query_or_a_body_is_a_client_error() {
     let servers = TwoServers::with(|_| {}).await;
     let server = servers.addresses[0];
     let cookie = sign_in(&server, &servers.key).await;
@@ -312,6 +313,7 @@ async fn a_nul_in_a_path_or_query_is_a_client_error() {
         let reply = server.browse(&get(path).header("Cookie", &cookie)).await;
         assert_eq!(reply.status, status, "{path}");
     }
+    assert_nul_is_refused(&server, &servers.key).await;
     let agent = Agent::register(&*servers.stores[0], "frankfurt", "eu").await;
     let evidence = agent.authorize(get("/agent/v1/evidence/a%00/1/bundle"));
     assert_eq!(server.send(&evidence).await.json()["data"]["hold"], "lost");

@@ -4,7 +4,7 @@ use std::slice::from_ref;
 
 use plumbline_model::experiment::Subject;
 use plumbline_recording::{Change, MAX_CHANGES};
-use plumbline_seam::{Order, VisitOptions};
+use plumbline_seam::{Order, VisitOptions, has_nul, read_json};
 use plumbline_store::AuditOptions;
 use serde::Deserialize;
 use serde_json::Value;
@@ -96,13 +96,16 @@ impl ExperimentRequest {
         let own = &self.own;
         match (&own.changes, &own.check, &own.third_party, &own.recording) {
             (Some(changes), None, None, None) => {
-                let changes = Vec::<Change>::deserialize(changes);
-                let changes = changes.map_err(|error| invalid(format!("{error}.")))?;
-                if !(1..=MAX_CHANGES).contains(&changes.len()) {
-                    let reason = format!("An experiment has between 1 and {MAX_CHANGES} changes.");
-                    return Err(invalid(reason));
-                }
-                Ok(Tried::Changes(changes))
+                let changes = changes
+                    .as_array()
+                    .filter(|changes| (1..=MAX_CHANGES).contains(&changes.len()))
+                    .ok_or_else(|| {
+                        invalid(format!(
+                            "An experiment has a list of between 1 and {MAX_CHANGES} changes."
+                        ))
+                    })?;
+                let changes = changes.iter().enumerate().map(read_change);
+                Ok(Tried::Changes(changes.collect::<Result<_, _>>()?))
             }
             (None, Some(id), None, None) => Ok(Tried::Advice(Subject::Check(id.clone()))),
             (None, None, Some(name), None) => Ok(Tried::Advice(Subject::ThirdParty(name.clone()))),
@@ -162,6 +165,22 @@ impl ExperimentRequest {
             .validate(valid_pairs(self.own.max_pairs)?, app)?;
         Ok((order, options))
     }
+}
+
+/// Reads one of the changes of an experiment.
+fn read_change((index, change): (usize, &Value)) -> Result<Change, Failure> {
+    let read = if has_nul(change) {
+        Err("The character U+0000 is not allowed.".to_owned())
+    } else {
+        read_json(change)
+    };
+    read.map_err(|reason| {
+        Failure::InvalidChanges(InvalidValue {
+            field: "changes",
+            index: Some(index),
+            reason,
+        })
+    })
 }
 
 impl MatrixRequest {
