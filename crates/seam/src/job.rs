@@ -197,6 +197,15 @@ impl VisitOptions {
             .map(|replay| &**replay)
     }
 
+    /// Returns whether a value of the state or of a step is an empty text, as all are in
+    /// [`VisitOptions::without_values`].
+    pub fn lacks_values(&self) -> bool {
+        let of_state = self.state.iter().flat_map(|state| state.values());
+        let of_steps = self.steps.secrets().chain(self.flow.secrets());
+        let mut values = of_state.chain(of_steps);
+        values.any(|value| value.expose().is_empty())
+    }
+
     /// Returns the options with names only, as they are stored when the audit has ended.
     pub fn without_values(&self) -> Self {
         let mut options = self.clone();

@@ -37,6 +37,19 @@ pub(crate) async fn completed(
     stored.ok_or(Failure::NotFound)
 }
 
+/// Fails if an audit of an account, or its recording, is no longer kept.
+pub(crate) async fn require_recording(
+    service: &SharedState,
+    account_id: &str,
+    audit_id: &str,
+) -> Result<(), Failure> {
+    let stored = service.app.store.report(account_id, audit_id).await?;
+    let stored = stored.ok_or(Failure::NoEvidence)?;
+    let _permit = permit(service).await?;
+    packed(service, &stored).await?;
+    Ok(())
+}
+
 /// Waits until a recording may be read and unpacked: a few at a time, because they can be large.
 /// The permit is kept to the end of the work, even if the request was dropped.
 pub(crate) async fn permit(service: &SharedState) -> Result<OwnedSemaphorePermit, Failure> {

@@ -240,6 +240,31 @@ fn check_comparable(options: &VisitOptions) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Validates the order of an audit that is started again: what is allowed may have changed.
+pub(crate) fn again(order: Order, options: AuditOptions, app: &App) -> Result<ValidStart, Failure> {
+    let mut urls = vec![order.url.clone()];
+    urls.extend(order.options.compare_with.clone());
+    let values = Values {
+        urls: &urls,
+        devices: from_ref(&order.device),
+        locations: from_ref(&order.location),
+        networks: from_ref(&order.network),
+        lists: Lists::Urls,
+    };
+    check_values(&values, app)?;
+    if order.options.need_comparison() {
+        check_comparable(&order.options)?;
+    }
+    order
+        .options
+        .validate()
+        .map_err(visit_options::invalid_option)?;
+    Ok(ValidStart {
+        orders: Orders::Single(Box::new(order)),
+        options,
+    })
+}
+
 impl BatchRequest {
     /// Validates the values and returns every combination, in the order of the lists. Repeated
     /// values count once, but as the API's description says, no list may be longer than a batch

@@ -6,6 +6,7 @@
 //! headers of pages. `session.rs` identifies signed-in users, and `page_rate.rs` limits the rate of
 //! requests.
 
+mod again;
 mod assets;
 mod audit_list;
 mod audits;
@@ -58,6 +59,7 @@ pub(crate) fn routes() -> Router<SharedState> {
         .route("/audits/{id}/events", get(progress::events))
         .route("/audits/{id}/cancel", post(progress::cancel))
         .route("/reports/{id}", get(report::page))
+        .route("/reports/{id}/again", post(again::start))
         .route("/reports/{id}/share", post(report::share))
         .route(
             "/reports/{id}/experiments",

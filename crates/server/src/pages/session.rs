@@ -12,7 +12,7 @@ use plumbline_store::{random_text, session_digest};
 use super::cookies::Cookies;
 use super::frame::PageFrame;
 use super::{page_rate, parts as page_parts};
-use crate::{errors::Failure, state::SharedState};
+use crate::{auth::Starter, errors::Failure, request_context::RequestContext, state::SharedState};
 
 const COOKIE: &str = "plumbline_session";
 const SECRET_CHARS: usize = 43;
@@ -31,6 +31,16 @@ pub(crate) struct Visitor {
 impl Visitor {
     pub(crate) fn page_frame(&self) -> PageFrame {
         PageFrame::SignedIn(self.account_name.clone())
+    }
+
+    /// Returns who starts audits in the name of the visitor.
+    pub(super) fn starter(&self) -> Starter {
+        Starter {
+            key_id: self.key_id.clone(),
+            account_id: self.account_id.clone(),
+            // The headers of a page do not describe the limit of starts.
+            context: RequestContext::default(),
+        }
     }
 
     /// Returns the visitor of a session, or `None` if there is no session, it has expired, or its

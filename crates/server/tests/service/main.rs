@@ -5,6 +5,7 @@
     reason = "a failed unwrap shows where a test failed"
 )]
 
+mod again;
 mod agent;
 mod agents;
 mod attempts;

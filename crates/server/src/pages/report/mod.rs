@@ -11,7 +11,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use plumbline_model::media::ReportMedia;
-use plumbline_model::report::{Consent, Report, View};
+use plumbline_model::report::Report;
 use plumbline_report::Format;
 use plumbline_report::html::{self, PictureId, PictureSource, ReportPage};
 use plumbline_store::{AttemptBlob, BlobPart, StoredReport};
@@ -113,49 +113,20 @@ fn offered_formats(
 /// The actions that only the owner of a report has.
 struct OwnerActions<'a> {
     audit_id: &'a str,
-    /// The fields of the form that starts the same audit again.
-    audit_again: [(&'static str, &'a str); 8],
     /// Whether the traffic of the visit was recorded.
     is_recorded: bool,
+    /// Whether the visit was of a recording.
+    is_replay: bool,
     sharing: &'a Sharing,
 }
 
 impl<'a> OwnerActions<'a> {
-    fn new(stored: &'a StoredReport, report: &'a Report, sharing: &'a Sharing) -> Self {
-        let conditions = &report.conditions;
+    fn new(stored: &'a StoredReport, sharing: &'a Sharing) -> Self {
+        let options = &stored.order.options;
         Self {
             audit_id: &stored.audit_id,
-            is_recorded: stored.order.options.record,
-            audit_again: [
-                ("url", &report.requested_url),
-                ("device", &conditions.device.id),
-                ("network", &conditions.network.id),
-                ("location", &conditions.location.id),
-                (
-                    "consent",
-                    conditions
-                        .consent
-                        .as_ref()
-                        .map_or(Consent::None, |consent| consent.choice)
-                        .as_str(),
-                ),
-                ("session", conditions.session.as_deref().unwrap_or_default()),
-                (
-                    "view",
-                    match conditions.view {
-                        View::Repeat => "repeat",
-                        View::First | View::After(_) => "first",
-                    },
-                ),
-                (
-                    "profile",
-                    if stored.order.options.profile {
-                        "true"
-                    } else {
-                        ""
-                    },
-                ),
-            ],
+            is_recorded: options.record,
+            is_replay: options.replay.is_some(),
             sharing,
         }
     }
@@ -218,7 +189,7 @@ async fn render(
             formats: offered_formats(&report, media.as_ref(), has_evidence),
             is_measured: report.error.is_none(),
             owner: match &reader {
-                Reader::Owner(sharing) => Some(OwnerActions::new(&stored, &report, sharing)),
+                Reader::Owner(sharing) => Some(OwnerActions::new(&stored, sharing)),
                 Reader::Guest => None,
             },
         };

@@ -11,7 +11,6 @@ use crate::{
         request_body::{ExperimentRequest, MatrixRequest},
     },
     app::App,
-    auth::Starter,
     errors::Failure,
     pages::{
         form::Form,
@@ -19,7 +18,6 @@ use crate::{
     },
     query::Query,
     replays::{self, ReplayResults},
-    request_context::RequestContext,
     state::SharedState,
 };
 
@@ -38,7 +36,7 @@ pub(crate) async fn experiment(
         Subject::Check(check)
     };
     let request = ExperimentRequest::of(Some(subject));
-    let starter = starter(&visitor);
+    let starter = visitor.starter();
     let tracking_id = replays::start_experiment(&service, &starter, &id, request, None).await?;
     Ok(see_other(&format!("/audits/{tracking_id}")))
 }
@@ -50,7 +48,7 @@ pub(crate) async fn price_list(
     PathId(id): PathId,
     _: Form,
 ) -> Result<Response, Failure> {
-    let (request, starter) = (ExperimentRequest::of(None), starter(&visitor));
+    let (request, starter) = (ExperimentRequest::of(None), visitor.starter());
     replays::start_price_list(&service, &starter, &id, request, None).await?;
     Ok(see_other(&format!("/reports/{id}#parties")))
 }
@@ -64,7 +62,7 @@ pub(crate) async fn matrix(
     mut form: Form,
 ) -> Result<Response, Failure> {
     let request = MatrixRequest::of(form.take_all("device"), form.take_all("network"));
-    let starter = starter(&visitor);
+    let starter = visitor.starter();
     replays::start_matrix(&service, &starter, &id, request, None).await?;
     Ok(see_other(&format!("/reports/{id}#matrix")))
 }
@@ -80,15 +78,6 @@ pub(crate) async fn recording(
     let options = FileOptions::read(&query)?;
     let stored = replays::completed(&service, &visitor.account_id, &id).await?;
     recordings::file(&service, &stored, options).await
-}
-
-fn starter(visitor: &Visitor) -> Starter {
-    Starter {
-        key_id: visitor.key_id.clone(),
-        account_id: visitor.account_id.clone(),
-        // The headers of a page do not describe the limit of starts.
-        context: RequestContext::default(),
-    }
 }
 
 /// The devices and networks that a reader can choose.

@@ -16,7 +16,7 @@ use plumbline_seam::{Consent, Interactions, Order, SessionUse, View, VisitOption
 use plumbline_store::AuditFilter;
 
 use self::fields::{StartForm, prefilled};
-use self::problem::problem_text;
+pub(super) use self::problem::problem_text;
 use super::audit_list::{AuditRow, listed};
 use super::cookies::Cookies;
 use super::form::{Form, query};
@@ -26,9 +26,7 @@ use super::{page_rate, sign_in};
 use crate::{
     api::request_body::{AuditRequest, MAX_RUNS},
     api::visit_options::RequestedOptions,
-    auth::Starter,
     errors::Failure,
-    request_context::RequestContext,
     start,
     state::SharedState,
 };
@@ -241,19 +239,13 @@ async fn accept(
         "" => 1,
         text => text.parse().unwrap_or(0),
     };
-    let starter = Starter {
-        key_id: visitor.key_id.clone(),
-        account_id: visitor.account_id.clone(),
-        // The headers of a page do not describe the limit of starts.
-        context: RequestContext::default(),
-    };
     let request = if form.compare_with.is_empty() {
         request.with_runs(runs).validate(&service.app)?
     } else {
         let second_url = form.compare_with.clone();
         request.compared_with(second_url).validate(&service.app)?
     };
-    start::start(service, &starter, request, None).await
+    start::start(service, &visitor.starter(), request, None).await
 }
 
 #[cfg(test)]

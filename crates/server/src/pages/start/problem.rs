@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// Returns the sentences for people about a start that was refused.
-pub(super) fn problem_text(failure: &Failure) -> Cow<'static, str> {
+pub(in crate::pages) fn problem_text(failure: &Failure) -> Cow<'static, str> {
     let text = match failure {
         Failure::InvalidState(value)
         | Failure::InvalidExpectation(value)
@@ -19,6 +19,7 @@ pub(super) fn problem_text(failure: &Failure) -> Cow<'static, str> {
         Failure::InvalidLocation(_) => "Choose a location of the list.",
         Failure::UnknownSession(_) => "There is no session with this name.",
         Failure::UnknownSecret(_) => "A secret that is used has not been stored.",
+        Failure::NoEvidence => "The recording is no longer kept.",
         Failure::InvalidInteractions(_) => "No controls are pressed in a comparison.",
         Failure::InvalidProfile(_) => "No functions are profiled in a comparison.",
         Failure::TooManyUnfinished => {
