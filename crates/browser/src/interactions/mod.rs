@@ -283,10 +283,11 @@ impl Prober<'_, '_> {
         };
         let loader = response.loader_id.unwrap_or_default();
         if let Some(failure) = self.page.loading.status_failure(&loader) {
-            return Err(failure.into());
+            return Err(self.page.loading.request_failure(failure).into());
         }
         if let Some(error) = response.error_text {
-            return Err(page::from_net_error(&error, None).into());
+            let failure = page::from_net_error(&error, None);
+            return Err(self.page.loading.request_failure(failure).into());
         }
         waiting::until_at_rest(&mut self.page, deadline).await?;
         if let Some(failure) = self.page.loading.failure() {

@@ -31,6 +31,8 @@ pub(crate) struct Loading {
     main_frame: String,
     /// URL of the first document, before redirects.
     first_url: Option<String>,
+    /// URL of the last document that was requested, after redirects.
+    last_url: Option<String>,
     document: Option<Document>,
     documents: u32,
     loaded: bool,
@@ -77,6 +79,7 @@ impl Loading {
         Self {
             main_frame,
             first_url: None,
+            last_url: None,
             document: None,
             documents: 0,
             loaded: false,
@@ -228,7 +231,9 @@ impl Loading {
         let is_document = event.kind == "Document" && event.frame_id == self.main_frame;
         if is_document && !self.is_current(&event.loader_id) {
             self.next_document = Some(event.request_id.clone());
-            self.first_url.get_or_insert(event.request.url);
+            self.first_url
+                .get_or_insert_with(|| event.request.url.clone());
+            self.last_url = Some(event.request.url);
         }
         self.requests = self.requests.saturating_add(1);
         let key = (session.to_owned(), event.request_id);
@@ -303,12 +308,9 @@ impl Loading {
 
     /// Returns the reason why a new document of the page cannot be measured.
     fn document_failure(&self, frame: &Frame) -> Option<Failure> {
-        if let Some(mut failure) = self.response_failure(frame) {
+        if let Some(failure) = self.response_failure(frame) {
             let url = frame.unreachable_url.as_ref().unwrap_or(&frame.url);
-            if self.first_url.as_ref().is_some_and(|first| first != url) {
-                failure.message = format!("{} The page had redirected to {url}.", failure.message);
-            }
-            return Some(failure);
+            return Some(self.after_redirect(failure, url));
         }
         // Chromium opens this instead of URLs that no page may open, such as those of `chrome:`.
         if frame.url == "about:blank#blocked" {
@@ -323,6 +325,24 @@ impl Loading {
                 format!("The page navigated more than {MAX_DOCUMENTS} times."),
             )
         })
+    }
+
+    /// Returns a failure that names the URL to which the page had redirected, if it had.
+    fn after_redirect(&self, failure: Failure, url: &str) -> Failure {
+        if self.first_url.as_deref().is_none_or(|first| first == url) {
+            return failure;
+        }
+        let message = format!("{} The page had redirected to {url}.", failure.message);
+        Failure::new(failure.code, message)
+    }
+
+    /// Returns the failure of a document that was requested and did not arrive, with the URL to
+    /// which the page had redirected, if it had.
+    pub(crate) fn request_failure(&self, failure: Failure) -> Failure {
+        match &self.last_url {
+            Some(url) => self.after_redirect(failure, url),
+            None => failure,
+        }
     }
 
     /// Returns the reason why the response for a new document does not allow to measure it.

@@ -249,18 +249,16 @@ async fn navigate(page: &mut Page<'_>, url: &Url, deadline: Instant) -> Result<(
         result => result?,
     };
     let loader = response.loader_id.unwrap_or_default();
-    let status = page.loading.status_of(&loader);
-    if response.error_text.is_some()
-        && let Some(failure) = page.loading.status_failure(&loader)
-    {
-        return Err(failure.into());
-    }
-    match response.error_text.as_deref() {
-        None => Ok(()),
-        Some(_) if response.is_download => Err(page::not_html("a download").into()),
-        Some("net::ERR_ABORTED") => Err(page::not_html("").into()),
-        Some(error) => Err(page::from_net_error(error, status).into()),
-    }
+    let Some(error) = response.error_text else {
+        return Ok(());
+    };
+    let failure = match page.loading.status_failure(&loader) {
+        Some(failure) => failure,
+        None if response.is_download => page::not_html("a download"),
+        None if error == "net::ERR_ABORTED" => page::not_html(""),
+        None => page::from_net_error(&error, page.loading.status_of(&loader)),
+    };
+    Err(page.loading.request_failure(failure).into())
 }
 
 fn warn_about_document(page: &mut Page<'_>, status: u16) {

@@ -131,12 +131,23 @@ async fn an_error_page_fails_with_its_status() {
         ("auth", "status 401"),
         ("auth-as-text", "status 401"),
         ("empty-error", "status 500"),
-        ("redirect-to-error", "status 404"),
     ];
     for (path, status) in cases {
         let failure = bed.measure_failure(&plan(site.url(path))).await;
         assert_eq!(failure.code, FailureCode::HttpError, "{path}: {failure}");
         assert!(failure.message.contains(status), "{path}: {failure}");
+    }
+    for (path, status, target) in [
+        ("redirect-to-error", "404", "missing-page"),
+        ("redirect-to-empty-error", "500", "empty-error"),
+    ] {
+        let failure = bed.measure_failure(&plan(site.url(path))).await;
+        assert_eq!(failure.code, FailureCode::HttpError, "{path}: {failure}");
+        let target = site.url(target);
+        let message = format!(
+            "The server responded with status {status}. The page had redirected to {target}."
+        );
+        assert_eq!(failure.message, message);
     }
 }
 

@@ -219,6 +219,7 @@ fn respond(path: &str, request: &Request, records: &Records) -> (u16, String, Ve
             text(401, headers, "Who are you?")
         }
         "redirect-to-error" => text(302, "location: /missing-page", ""),
+        "redirect-to-empty-error" => text(302, "location: /empty-error", ""),
         "download" => {
             let headers = "content-type: application/zip\r\ncontent-disposition: attachment";
             text(200, headers, "PK")

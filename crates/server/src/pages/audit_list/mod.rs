@@ -76,6 +76,8 @@ pub(super) struct AuditRow {
     /// measured.
     pub(super) scores: Option<Vec<(&'static str, String)>>,
     pub(super) state: String,
+    /// The reason why nothing was measured, as a sentence.
+    pub(super) reason: Option<String>,
     /// The URL of the measured document, if the request was redirected to another page.
     pub(super) redirected_to: Option<String>,
     /// The status of a measured page that is an error page.
@@ -138,6 +140,7 @@ fn audit_row(past: &PastAudit) -> AuditRow {
             (Some(_), None) => unmeasured_text(past.error.as_ref()),
             (Some(_), Some(_)) => String::new(),
         },
+        reason: past.error.as_ref().map(|error| error.message.clone()),
         redirected_to: summary
             .and_then(|summary| summary.redirected_to(&past.url))
             .map(str::to_owned),
@@ -281,6 +284,7 @@ pub(super) fn listed_row(
             (AuditState::InProgress, _) => "running".to_owned(),
             (AuditState::Completed, error) => unmeasured_text(error.as_ref()),
         },
+        reason: audit.error.as_ref().map(|error| error.message.clone()),
         redirected_to: audit.final_url.clone(),
         error_status: summary.and_then(ReportSummary::error_status),
         labels: audit.labels.clone(),

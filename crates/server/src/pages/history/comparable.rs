@@ -52,6 +52,7 @@ mod tests {
             conditions: conditions.to_owned(),
             scores: Some(Vec::new()),
             state: String::new(),
+            reason: None,
             redirected_to: None,
             error_status: None,
             labels: Vec::new(),
