@@ -110,7 +110,9 @@ fn expectation() -> Value {
                         error `PRECONDITION_FAILED`, which names it, and the credit is given back: a login page is \
                         never scored by mistake.",
         "properties": {
-            "selector": text("A CSS selector that an element of the document matches."),
+            "selector": text("A CSS selector that an element of the document matches. Only the browser knows \
+                              whether it is valid: one that is not ends the audit with this error, too, \
+                              which says so."),
             "text": text("A text that the document shows."),
             "url": text("The URL of the document after redirects, in which `*` stands for any characters."),
             "cookie": text("The name of a cookie that requests to the document's URL carry."),

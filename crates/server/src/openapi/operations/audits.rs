@@ -206,7 +206,11 @@ pub(super) fn lists() -> Vec<Operation> {
             id("network", "Audits on this network."),
             id("location", "Audits from this location."),
             query("state", "Audits in this state.", reference("State")),
-            query("label", "Audits with this label.", reference("Label")),
+            query(
+                "label",
+                "Audits with exactly this label, in the same case.",
+                reference("Label"),
+            ),
             query(
                 "from",
                 "Audits accepted at this time or later.",
