@@ -71,22 +71,29 @@ impl Coding {
         }
     }
 
-    /// Decodes a body. More than `max_bytes` are an error.
-    pub(crate) fn decode(self, body: &[u8], max_bytes: u64) -> Result<Vec<u8>, BodyError> {
+    /// Decodes a body. More than `max_bytes` are an error. Adds to `decoded_bytes` how many bytes
+    /// were decoded, also if it fails: a corrupt body takes as much time as a valid one.
+    pub(crate) fn decode(
+        self,
+        body: &[u8],
+        max_bytes: u64,
+        decoded_bytes: &mut u64,
+    ) -> Result<Vec<u8>, BodyError> {
+        let mut read_all = |reader: &mut dyn Read| read_all(reader, max_bytes, decoded_bytes);
         let corrupt = |error: io::Error| BodyError::Corrupt(error.to_string());
         match self {
-            Self::Gzip => read_all(GzDecoder::new(body), max_bytes),
+            Self::Gzip => read_all(&mut GzDecoder::new(body)),
             // Some servers send the raw format, and browsers accept both.
-            Self::Deflate => match read_all(ZlibDecoder::new(body), max_bytes) {
-                Err(BodyError::Corrupt(_)) => read_all(DeflateDecoder::new(body), max_bytes),
+            Self::Deflate => match read_all(&mut ZlibDecoder::new(body)) {
+                Err(BodyError::Corrupt(_)) => read_all(&mut DeflateDecoder::new(body)),
                 result => result,
             },
-            Self::Brotli => read_all(brotli::Decompressor::new(body, 4096), max_bytes),
+            Self::Brotli => read_all(&mut brotli::Decompressor::new(body, 4096)),
             Self::Zstd => {
                 let mut decoder =
                     zstd::stream::read::Decoder::with_buffer(body).map_err(corrupt)?;
                 decoder.window_log_max(ZSTD_WINDOW_LOG).map_err(corrupt)?;
-                read_all(decoder, max_bytes)
+                read_all(&mut decoder)
             }
         }
     }
@@ -160,13 +167,16 @@ impl Coding {
     }
 }
 
-/// Reads everything, up to a number of bytes.
-fn read_all(reader: impl Read, max_bytes: u64) -> Result<Vec<u8>, BodyError> {
+/// Reads everything, up to a number of bytes, and adds how many were read.
+fn read_all(
+    reader: &mut dyn Read,
+    max_bytes: u64,
+    read_bytes: &mut u64,
+) -> Result<Vec<u8>, BodyError> {
     let mut content = Vec::new();
-    reader
-        .take(max_bytes + 1)
-        .read_to_end(&mut content)
-        .map_err(|error| BodyError::Corrupt(error.to_string()))?;
+    let result = reader.take(max_bytes + 1).read_to_end(&mut content);
+    *read_bytes += content.len() as u64;
+    result.map_err(|error| BodyError::Corrupt(error.to_string()))?;
     if content.len() as u64 > max_bytes {
         return Err(BodyError::TooLarge);
     }

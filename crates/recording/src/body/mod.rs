@@ -45,13 +45,9 @@ impl Decoder {
     /// Decodes the content encodings of a body.
     pub(crate) fn decode(&mut self, response: &RecordedResponse) -> Result<Bytes, BodyError> {
         let max_bytes = self.remaining_bytes.min(MAX_DECODED_BYTES);
-        let result = response.decode(max_bytes);
-        let bytes = match &result {
-            Ok(content) => content.len() as u64,
-            Err(BodyError::TooLarge) => max_bytes,
-            Err(_) => 0,
-        };
-        self.remaining_bytes = self.remaining_bytes.saturating_sub(bytes);
+        let mut decoded_bytes = 0;
+        let result = response.decode(max_bytes, &mut decoded_bytes);
+        self.remaining_bytes = self.remaining_bytes.saturating_sub(decoded_bytes);
         result
     }
 }
@@ -97,16 +93,21 @@ impl RecordedResponse {
 
     /// Decodes the content encodings of the body.
     pub fn decoded_body(&self) -> Result<Bytes, BodyError> {
-        self.decode(MAX_DECODED_BYTES)
+        self.decode(MAX_DECODED_BYTES, &mut 0)
     }
 
-    fn decode(&self, max_bytes: u64) -> Result<Bytes, BodyError> {
+    /// Decodes the body, and adds to `decoded_bytes` how many bytes that made, also if it fails.
+    fn decode(&self, max_bytes: u64, decoded_bytes: &mut u64) -> Result<Bytes, BodyError> {
         let mut content = self.body.clone();
         if content.is_empty() {
             return Ok(content);
         }
-        for coding in self.codings()?.iter().rev() {
-            content = coding.decode(&content, max_bytes)?.into();
+        let codings = self.codings()?;
+        if codings.is_empty() {
+            *decoded_bytes += content.len() as u64;
+        }
+        for coding in codings.iter().rev() {
+            content = coding.decode(&content, max_bytes, decoded_bytes)?.into();
         }
         if content.len() as u64 > max_bytes {
             return Err(BodyError::TooLarge);

@@ -82,7 +82,7 @@ fn raw_deflate_is_read_like_a_browser_reads_it() {
     let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::fast());
     encoder.write_all(b"abc").unwrap();
     let raw = encoder.finish().unwrap();
-    assert_eq!(Coding::Deflate.decode(&raw, 10).unwrap(), b"abc");
+    assert_eq!(Coding::Deflate.decode(&raw, 10, &mut 0).unwrap(), b"abc");
 }
 
 #[test]
@@ -98,8 +98,11 @@ fn bodies_that_cannot_be_decoded_are_errors() {
         let error = response.decoded_body().unwrap_err();
         assert!(matches!(error, BodyError::Corrupt(_)), "{coding:?}");
         let bomb = coding.encode(&[0; 10_000], Effort::default());
-        assert_eq!(coding.decode(&bomb, 9_999), Err(BodyError::TooLarge));
-        assert!(coding.decode(&bomb, 10_000).is_ok());
+        assert_eq!(
+            coding.decode(&bomb, 9_999, &mut 0),
+            Err(BodyError::TooLarge)
+        );
+        assert!(coding.decode(&bomb, 10_000, &mut 0).is_ok());
     }
 }
 
@@ -122,14 +125,33 @@ proptest! {
     fn every_content_survives_every_encoding(content in prop::collection::vec(any::<u8>(), 0..300)) {
         for coding in CODINGS {
             let body = coding.encode(&content, Effort::default());
-            prop_assert_eq!(&coding.decode(&body, 300).unwrap(), &content);
+            prop_assert_eq!(&coding.decode(&body, 300, &mut 0).unwrap(), &content);
         }
     }
 
     #[test]
     fn no_bytes_make_decoding_panic(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
         for coding in CODINGS {
-            let _ = coding.decode(&bytes, 10_000);
+            let _ = coding.decode(&bytes, 10_000, &mut 0);
         }
     }
+}
+
+#[test]
+fn corrupt_bodies_count_towards_the_limit_of_an_operation() {
+    let mut decoder = Decoder {
+        remaining_bytes: 1_500_000,
+    };
+    let content = vec![b'a'; 1_000_000];
+    let mut body = Coding::Gzip.encode(&content, Effort::default());
+    let checksum = body.len() - 8;
+    body[checksum] ^= 1;
+    let mut exchange = exchange("https://a.test/", "text/plain", "");
+    let response = exchange.response.as_mut().unwrap();
+    response.set_header("content-encoding", "gzip");
+    response.set_body(body.into());
+    let first = decoder.decode(response);
+    assert!(matches!(first, Err(BodyError::Corrupt(_))), "{first:?}");
+    assert_eq!(decoder.remaining_bytes, 500_000);
+    assert_eq!(decoder.decode(response), Err(BodyError::TooLarge));
 }

@@ -9,7 +9,7 @@ use super::parameters::{self, remember};
 use super::{mask_of, names, percent};
 use crate::Header;
 
-/// The length from which a part of a cookie's value is a secret of its own.
+/// The length from which a part of a value is a secret of its own.
 const MIN_PART_BYTES: usize = 16;
 
 /// Masks the secrets of headers and adds them to `values`.
@@ -21,6 +21,7 @@ pub fn mask(headers: &mut [Header], values: &mut BTreeSet<String>) {
             "authorization" | "proxy-authorization" => masked_credentials(value, values),
             _ if names::is_secret_header(name) => {
                 remember(value.trim(), values);
+                remember_tokens(value, values);
                 mask_of(value)
             }
             _ => parameters::masked(value, values),
@@ -36,10 +37,30 @@ fn masked_cookies(header: &str, values: &mut BTreeSet<String>) -> String {
     cookies.collect::<Vec<_>>().join(";")
 }
 
-/// Masks the value in `a=b; Path=/`, whose attributes stay.
+/// Masks the values in `a=b; Path=/`, whose attributes stay. Some tools write several cookies as
+/// one header, separated by commas.
 fn masked_new_cookie(header: &str, values: &mut BTreeSet<String>) -> String {
     let (cookie, attributes) = header.split_at(header.find(';').unwrap_or(header.len()));
-    format!("{}{attributes}", masked_cookie(cookie, values))
+    let mut output = masked_cookie(cookie, values);
+    match next_cookie(attributes) {
+        Some(start) => {
+            output.push_str(&attributes[..start]);
+            output.push_str(&masked_new_cookie(&attributes[start..], values));
+        }
+        None => output.push_str(attributes),
+    }
+    output
+}
+
+/// Returns the position after the first comma that begins another cookie. The comma of a date is
+/// followed by no name.
+fn next_cookie(attributes: &str) -> Option<usize> {
+    let starts = attributes.match_indices(',').map(|(comma, _)| comma + 1);
+    starts.into_iter().find(|start| {
+        let rest = attributes[*start..].trim_start();
+        let end = rest.find(|c: char| " ;,=\"".contains(c));
+        end.is_some_and(|end| end > 0 && rest[end..].starts_with('='))
+    })
 }
 
 /// Masks the value of a cookie. A cookie without a name is a value.
@@ -48,15 +69,25 @@ fn masked_cookie(cookie: &str, values: &mut BTreeSet<String>) -> String {
     let (name, value) = cookie.split_at(start);
     let value_text = value.trim().trim_matches('"');
     remember(value_text, values);
-    let decoded = percent::decode(value_text);
-    // A cookie with several values, such as JSON, may contain a token.
+    remember_tokens(value_text, values);
+    format!("{name}{}", mask_of(value))
+}
+
+/// Adds the tokens in a value that has several parts, such as JSON or a list.
+fn remember_tokens(value: &str, values: &mut BTreeSet<String>) {
+    let decoded = percent::decode(value);
     let parts = decoded.split(|c: char| !c.is_ascii_alphanumeric() && !"-_+/=".contains(c));
     let is_token =
         |part: &&str| part.len() >= MIN_PART_BYTES && part.bytes().any(|c| c.is_ascii_digit());
-    parts
-        .filter(is_token)
-        .for_each(|part| remember(part, values));
-    format!("{name}{}", mask_of(value))
+    for part in parts.filter(is_token) {
+        remember(part, values);
+        // The name of a member is no part of its value.
+        if let Some((_, value)) = part.split_once('=')
+            && is_token(&value)
+        {
+            remember(value, values);
+        }
+    }
 }
 
 /// Masks credentials, except the name of their scheme such as `Bearer`.
@@ -68,6 +99,7 @@ fn masked_credentials(value: &str, values: &mut BTreeSet<String>) -> String {
         _ => (String::new(), value),
     };
     remember(credentials.trim(), values);
+    remember_tokens(credentials, values);
     if scheme.eq_ignore_ascii_case("basic ")
         && let Ok(pair) = STANDARD.decode(credentials.trim())
     {
@@ -101,6 +133,19 @@ mod tests {
                 "a=xxx; Path=/; HttpOnly",
             ),
             ("set-cookie", "a=\"b\"", "a=xxx"),
+            (
+                "set-cookie",
+                "a=b,c=d; Expires=Wed, 09 Jun 2027 10:18:14 GMT, e=f; Path=/,g=h",
+                "a=xxxxx; Expires=Wed, 09 Jun 2027 10:18:14 GMT, e=x; Path=/,g=x",
+            ),
+            ("location", "/a?token=abc,def&b=c", "/a?token=xxxxxxx&b=c"),
+            (
+                "link",
+                "</a?sig=b,c>, </d?sig=e>",
+                "</a?sig=xxx>, </d?sig=x>",
+            ),
+            ("refresh", "1;url=/a?sig=b, c", "1;url=/a?sig=x, c"),
+            ("x-amz-security-token", "a, b", "xxxx"),
             ("authorization", "Bearer abc", "Bearer xxx"),
             ("authorization", "abc", "xxx"),
             ("x-api-key", "a b1 c", "xxxxxx"),
@@ -116,6 +161,14 @@ mod tests {
     fn passwords_and_tokens_within_values_are_remembered() {
         let (_, values) = masked("authorization", "Basic dXNlcjpodW50ZXIy");
         assert_eq!(values, ["dXNlcjpodW50ZXIy", "hunter2"]);
+        let credentials =
+            "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE0123456789/a, Signature=0123456789abcdef";
+        let (text, values) = masked("authorization", credentials);
+        assert!(text.bytes().all(|c| c == b'x'), "{text}");
+        assert!(
+            values.contains(&"0123456789abcdef".to_owned()),
+            "{values:?}"
+        );
         let (_, values) = masked("cookie", "a=%7B%22t%22%3A%220123456789abcdef%22%7D");
         assert!(
             values.contains(&"0123456789abcdef".to_owned()),

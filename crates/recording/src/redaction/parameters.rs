@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{mask_of, names, percent};
 
 /// Characters that end a URL in a header.
-const URL_ENDS: &str = "\"'<>, ";
+const URL_ENDS: &str = "\"'<> ";
 
 /// Masks the values of parameters with telling names, and credentials before a host. The text is a
 /// URL, or contains some.
@@ -17,7 +17,8 @@ pub fn masked(text: &str, values: &mut BTreeSet<String>) -> String {
         output.push_str(before);
         rest = after;
         let end = rest.find(|c| "?&#;".contains(c) || URL_ENDS.contains(c));
-        let parameter = &rest[..end.unwrap_or(rest.len())];
+        // A comma is a part of a value, unless it separates the URL from what follows.
+        let parameter = rest[..end.unwrap_or(rest.len())].trim_end_matches(',');
         if let Some((name, value)) = parameter.split_once('=')
             && names::is_secret_parameter(&percent::decode(name))
         {
@@ -54,7 +55,7 @@ fn masked_credentials(text: &str, values: &mut BTreeSet<String>) -> String {
         output.push_str(before);
         rest = after;
         let end = rest.find(|c| "/?#".contains(c) || URL_ENDS.contains(c));
-        let authority = &rest[..end.unwrap_or(rest.len())];
+        let authority = rest[..end.unwrap_or(rest.len())].trim_end_matches(',');
         if let Some((credentials, _)) = authority.rsplit_once('@') {
             for part in credentials.split(':') {
                 remember(part, values);
@@ -90,6 +91,8 @@ mod tests {
                 "https://a.test/?u=https://x@b.test/",
             ),
             ("/é?code=é", "/é?code=xx"),
+            ("/a?token=abc,def&b=c", "/a?token=xxxxxxx&b=c"),
+            ("/a?token=abc,", "/a?token=xxx,"),
         ] {
             assert_eq!(masked(text, &mut BTreeSet::new()), expected);
         }
