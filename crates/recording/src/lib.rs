@@ -32,8 +32,8 @@ mod validity;
 pub use advice::{AdviceError, Advised, MEASURABLE_CHECKS};
 pub use body::BodyError;
 pub use change::{
-    Change, ChangeError, ChangeProblem, Changed, Effect, HostPattern, HostsPattern, MAX_CHANGES,
-    Pattern,
+    Change, ChangeError, ChangeProblem, Changed, Effect, ExactPattern, HostPattern, HostsPattern,
+    MAX_CHANGES, Pattern,
 };
 pub use container::RecordingError;
 pub use har::HarError;

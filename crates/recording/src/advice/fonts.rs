@@ -28,7 +28,7 @@ pub(super) fn shown_at_once(recording: &Recording) -> Vec<Change> {
         let content = String::from_utf8_lossy(&content);
         for (from, to) in REPLACEMENTS {
             let change = Change::ReplaceText {
-                pattern: Pattern::Url(exchange.url()),
+                pattern: Pattern::exact(&exchange.url()),
                 from: from.to_owned(),
                 to: to.to_owned(),
             };

@@ -127,7 +127,7 @@ impl Recording {
         let minified = || {
             let urls = urls(check).into_iter();
             let minify = |url: &str| Change::Minify {
-                pattern: Some(Pattern::Url(url.to_owned())),
+                pattern: Some(Pattern::exact(url)),
             };
             urls.map(minify).collect()
         };
@@ -191,7 +191,10 @@ impl Recording {
             changes.extend(self.fast_response());
         }
         if is_unmet("usesCompression") {
-            changes.push(Change::CompressText {});
+            let pattern = self.document_pattern();
+            changes.extend(pattern.map(|pattern| Change::CompressText {
+                pattern: Some(pattern),
+            }));
         }
         if is_unmet("noRedirects") {
             let url = self.without_redirects(report).url;
@@ -212,12 +215,17 @@ impl Recording {
 
     /// Returns a change by which the main document is answered fast.
     fn fast_response(&self) -> Vec<Change> {
-        let document = self.main_document().map(|index| &self.exchanges[index]);
-        let answer = document.map(|document| Change::AnswerWithin {
-            pattern: Pattern::Url(document.url()),
+        let answer = self.document_pattern().map(|pattern| Change::AnswerWithin {
+            pattern,
             ms: FAST_RESPONSE_MS,
         });
         answer.into_iter().collect()
+    }
+
+    /// Returns a pattern that selects the main document only.
+    fn document_pattern(&self) -> Option<Pattern> {
+        let document = &self.exchanges[self.main_document()?];
+        Some(Pattern::exact(&document.url()))
     }
 }
 
@@ -312,7 +320,7 @@ fn smaller_pictures(check: &CheckResult, pixel_ratio: f64) -> Vec<Change> {
     }
     let mut changes = Vec::new();
     for (url, width) in widths {
-        let pattern = || Some(Pattern::Url(url.to_owned()));
+        let pattern = || Some(Pattern::exact(url));
         if width >= 1.0 {
             changes.push(Change::ResizeImages {
                 max_width: (width * pixel_ratio).ceil() as u32,

@@ -181,6 +181,41 @@ fn files_are_minified_by_their_urls() {
 }
 
 #[test]
+fn only_the_document_is_answered_earlier_and_compressed() {
+    let text = "<p>Many words.</p>".repeat(200);
+    let mut recording = recording_of(vec![
+        exchange("https://a.test/shop", "text/html", &text),
+        exchange("https://a.test/shop/frame", "text/html", &text),
+        exchange("https://b.test/?https://a.test/shop", "text/html", &text),
+    ]);
+    for exchange in &mut recording.exchanges {
+        exchange.response.as_mut().unwrap().wait_ms = 500.0;
+    }
+    let unmet = ["serverResponseIsFast", "usesCompression"].map(|id| ChecklistItem {
+        id: id.to_owned(),
+        label: String::new(),
+        is_met: false,
+    });
+    let report = failed(
+        "document-latency-insight",
+        Details::Checklist {
+            items: unmet.to_vec(),
+        },
+    );
+    let subject = Subject::Check("document-latency-insight".to_owned());
+    let advised = recording.advised(&subject, &report, 1.0).unwrap();
+    let changed = recording.with_changes(&advised.changes).unwrap().recording;
+    let responses = changed
+        .exchanges
+        .iter()
+        .filter_map(|it| it.response.as_ref());
+    let responses = responses.map(|it| (it.wait_ms, it.header("content-encoding")));
+    let same = (500.0, None);
+    let expected = [(100.0, Some("br")), same, same];
+    assert_eq!(responses.collect::<Vec<_>>(), expected);
+}
+
+#[test]
 fn pictures_are_as_wide_as_they_are_shown() {
     let node = Node {
         rect: Some(Rect {
@@ -200,7 +235,7 @@ fn pictures_are_as_wide_as_they_are_shown() {
     let report = failed("image-delivery-insight", Findings::new(columns).rows([row]));
     let check = report.check("image-delivery-insight").unwrap();
     let changes = smaller_pictures(check, 2.0);
-    let pattern = Some(Pattern::Url("https://a.test/shop/hero.jpg".to_owned()));
+    let pattern = Some(Pattern::exact("https://a.test/shop/hero.jpg"));
     let expected = [
         Change::ResizeImages {
             max_width: 360,

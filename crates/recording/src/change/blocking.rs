@@ -30,6 +30,9 @@ impl Recording {
 fn url_patterns(pattern: &Pattern) -> Vec<String> {
     match pattern {
         Pattern::Url(pattern) => vec![pattern.clone()],
+        // The browser has no pattern of a whole URL, and none for one with an asterisk.
+        Pattern::Exact(pattern) if pattern.url.contains('*') => Vec::new(),
+        Pattern::Exact(pattern) => vec![pattern.url.clone()],
         Pattern::Host(pattern) => of_host(&pattern.host),
         Pattern::Hosts(pattern) => pattern.hosts.iter().flat_map(|it| of_host(it)).collect(),
     }

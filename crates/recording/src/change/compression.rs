@@ -1,7 +1,7 @@
 //! Compresses texts that were sent without compression.
 
 use super::editor::Editor;
-use super::{ChangeProblem, Effect};
+use super::{ChangeProblem, Effect, Pattern};
 use crate::body::{Coding, Effort};
 use crate::{RecordedExchange, RecordedResponse};
 
@@ -10,9 +10,10 @@ const MIN_BYTES: usize = 1400;
 
 impl Editor {
     /// Compresses texts with brotli, or with gzip if the browser did not offer brotli.
-    pub fn compress_text(&mut self) -> Result<Effect, ChangeProblem> {
+    pub fn compress_text(&mut self, pattern: Option<&Pattern>) -> Result<Effect, ChangeProblem> {
         let mut effect = Effect::default();
-        for exchange in &mut self.recording.exchanges {
+        for index in self.selected_or_all(pattern)? {
+            let exchange = &mut self.recording.exchanges[index];
             let Some(coding) = best_coding(exchange) else {
                 continue;
             };

@@ -42,6 +42,14 @@ impl Editor {
         Ok(selected.map(|(index, _)| index).collect())
     }
 
+    /// Returns the positions of the exchanges that a pattern selects, by default of all.
+    pub fn selected_or_all(&self, pattern: Option<&Pattern>) -> Result<Vec<usize>, ChangeProblem> {
+        match pattern {
+            Some(pattern) => self.selected(pattern),
+            None => Ok((0..self.recording.exchanges.len()).collect()),
+        }
+    }
+
     /// Returns the positions of the documents that a pattern selects, by default of the main one.
     pub fn documents(&self, pattern: Option<&Pattern>) -> Result<Vec<usize>, ChangeProblem> {
         let Some(pattern) = pattern else {

@@ -8,10 +8,7 @@ use crate::minify::{minified_script, minified_sheet};
 impl Editor {
     /// Removes comments and blanks from scripts and style sheets that have files of their own.
     pub fn minify(&mut self, pattern: Option<&Pattern>) -> Result<Effect, ChangeProblem> {
-        let indexes = match pattern {
-            Some(pattern) => self.selected(pattern)?,
-            None => (0..self.recording.exchanges.len()).collect(),
-        };
+        let indexes = self.selected_or_all(pattern)?;
         Ok(self.edit_bodies(&indexes, |exchange, content| {
             let response = exchange.response.as_ref();
             let kind = response.map(RecordedResponse::media_type);

@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Protocol, Recording};
 use editor::Editor;
 pub use error::{ChangeError, ChangeProblem};
-pub use pattern::{HostPattern, HostsPattern, Pattern};
+pub use pattern::{ExactPattern, HostPattern, HostsPattern, Pattern};
 
 /// The most changes of an experiment.
 pub const MAX_CHANGES: usize = 200;
@@ -116,8 +116,12 @@ pub enum Change {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pattern: Option<Pattern>,
     },
-    /// Texts that were sent without compression are compressed, as the browser accepts it.
-    CompressText {},
+    /// Texts that were sent without compression are compressed, as the browser accepts it, by
+    /// default all.
+    CompressText {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pattern: Option<Pattern>,
+    },
     /// Servers use a protocol. HTTP/2 needs TLS. The host may begin with `*.`; the default is all.
     SetProtocol {
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -156,7 +160,7 @@ impl fmt::Display for Change {
             Self::ResizeImages { max_width, .. } => {
                 write!(f, "resizeImages to a width of {max_width}")
             }
-            Self::CompressText {} => write!(f, "compressText"),
+            Self::CompressText { .. } => write!(f, "compressText"),
             Self::SetProtocol { host, .. } => {
                 write!(
                     f,
@@ -279,7 +283,7 @@ impl Editor {
             Change::ResizeImages { max_width, pattern } => {
                 self.resize_images(pattern.as_ref(), *max_width)
             }
-            Change::CompressText {} => self.compress_text(),
+            Change::CompressText { pattern } => self.compress_text(pattern.as_ref()),
             Change::SetProtocol { host, protocol } => self.set_protocol(host.as_deref(), *protocol),
         }
     }

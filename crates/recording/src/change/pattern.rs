@@ -11,15 +11,24 @@ use crate::RecordedExchange;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(
     untagged,
-    expecting = "a pattern is a text such as \"*.example.com/*.js\", {\"host\": \"example.com\"} or \
+    expecting = "a pattern is a text such as \"*.example.com/*.js\", \
+                 {\"url\": \"https://example.com/\"}, {\"host\": \"example.com\"} or \
                  {\"hosts\": [\"example.com\", \"*.example.net\"]}"
 )]
 pub enum Pattern {
     /// The parts between the asterisks occur in the URL in this order, as in `blockedUrlPatterns`
     /// of Lighthouse. Hence a pattern without asterisks selects the URLs that contain it.
     Url(String),
+    Exact(ExactPattern),
     Host(HostPattern),
     Hosts(HostsPattern),
+}
+
+/// The whole URL of a request. Asterisks have no special meaning.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExactPattern {
+    pub url: String,
 }
 
 /// A host, which may begin with `*.`.
@@ -37,6 +46,12 @@ pub struct HostsPattern {
 }
 
 impl Pattern {
+    /// Returns a pattern for the requests of one URL.
+    pub fn exact(url: &str) -> Self {
+        let url = url.to_owned();
+        Self::Exact(ExactPattern { url })
+    }
+
     /// Returns a pattern for all hosts of a third party.
     pub fn hosts(hosts: &[&str]) -> Self {
         let hosts = hosts.iter().map(|host| (*host).to_owned()).collect();
@@ -47,6 +62,7 @@ impl Pattern {
     pub(super) fn check(&self) -> Result<(), ChangeProblem> {
         let is_empty = match self {
             Self::Url(pattern) => pattern.is_empty(),
+            Self::Exact(ExactPattern { url }) => url.is_empty(),
             Self::Host(HostPattern { host }) => host.is_empty(),
             Self::Hosts(HostsPattern { hosts }) => {
                 hosts.is_empty() || hosts.iter().any(String::is_empty)
@@ -68,6 +84,7 @@ impl Pattern {
     pub(super) fn selects_url(&self, url: &str, host: &str) -> bool {
         match self {
             Self::Url(pattern) => has_parts(url, pattern),
+            Self::Exact(pattern) => url == pattern.url,
             Self::Host(pattern) => host_matches(&pattern.host, host),
             Self::Hosts(pattern) => pattern.hosts.iter().any(|it| host_matches(it, host)),
         }
@@ -98,6 +115,7 @@ impl fmt::Display for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Url(pattern) => f.write_str(pattern),
+            Self::Exact(pattern) => f.write_str(&pattern.url),
             Self::Host(pattern) => f.write_str(&pattern.host),
             Self::Hosts(pattern) => f.write_str(&pattern.hosts.join(", ")),
         }
@@ -129,6 +147,18 @@ mod tests {
         for pattern in ["b.test", "app*cdn", "js*js*js", "*.css"] {
             assert!(!selects(pattern, url), "{pattern}");
         }
+    }
+
+    #[test]
+    fn an_exact_pattern_selects_one_url() {
+        let pattern = Pattern::exact("https://a.test/*");
+        assert!(pattern.selects(&exchange("https://a.test/*", "", "")));
+        for url in ["https://a.test/b", "https://b.test/?https://a.test/*"] {
+            assert!(!pattern.selects(&exchange(url, "", "")), "{url}");
+        }
+        let json = serde_json::json!({"url": "https://a.test/*"});
+        assert_eq!(serde_json::to_value(&pattern).unwrap(), json);
+        assert_eq!(serde_json::from_value::<Pattern>(json).unwrap(), pattern);
     }
 
     #[test]

@@ -358,8 +358,8 @@ fn change() -> Value {
     json!({
         "type": "object", "required": ["type"],
         "description": "A change of a recording. Each type has its own members, which docs/experiments.md lists; others are \
-                        refused. A `pattern` is a part of a URL in which `*` stands for any text, or `{\"host\": …}`, or \
-                        `{\"hosts\": […]}`.",
+                        refused. A `pattern` is a part of a URL in which `*` stands for any text, or `{\"url\": …}` for a \
+                        whole URL, or `{\"host\": …}`, or `{\"hosts\": […]}`.",
         "properties": { "type": { "type": "string", "examples": ["block", "delay", "setAttribute"] } },
     })
 }

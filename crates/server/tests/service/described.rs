@@ -118,7 +118,7 @@ fn example_replay(audit: &NewAudit, name: &str) -> NewAudit {
     let replay = Replay {
         recording: audit.audit_id.clone(),
         attempt: 1,
-        changes: vec![Change::CompressText {}],
+        changes: vec![Change::CompressText { pattern: None }],
         left_out: Vec::new(),
         subject: Some(Subject::Check("document-latency-insight".to_owned())),
         repeatable: false,
