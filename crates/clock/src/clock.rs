@@ -13,7 +13,7 @@ use crate::layout::{CLOCK_VARIABLE, ClockPage, LAYOUT_VERSION, WAITS_VARIABLE};
 use crate::shared::SharedClockPage;
 use crate::timers::{PageTimer, Timers};
 use crate::waits::{WaitTable, Waiter};
-use crate::{Library, PageTime, PendingResponses};
+use crate::{Library, PageTime, PendingResponses, RealTimer, ServingThread};
 
 /// The time between two looks at a clock that is stopped together with its browser.
 const FROZEN_WAIT: Duration = Duration::from_millis(50);
@@ -35,6 +35,7 @@ pub struct PageClock {
     writer: Mutex<()>,
     pub(crate) timers: Timers,
     outside: PendingResponses,
+    serving: ServingThread,
     frozen: Mutex<FrozenTime>,
     is_frozen: AtomicBool,
 }
@@ -81,6 +82,7 @@ impl PageClock {
             writer: Mutex::new(()),
             timers: Timers::new(),
             outside: PendingResponses::default(),
+            serving: ServingThread::default(),
             frozen: Mutex::default(),
             is_frozen: AtomicBool::new(false),
         };
@@ -121,6 +123,11 @@ impl PageClock {
     /// Returns what the page awaits from the outside world.
     pub fn outside(&self) -> &PendingResponses {
         &self.outside
+    }
+
+    /// Returns the thread of this process that serves the page.
+    pub fn serving(&self) -> &ServingThread {
+        &self.serving
     }
 
     /// Returns the rate of an undisturbed clock on a core of nominal speed.
@@ -204,12 +211,14 @@ impl PageClock {
 
     /// Waits until a page time.
     pub async fn sleep_until(self: &Arc<Self>, deadline: PageTime) {
-        let mut timer = PageTimer::new(Arc::clone(self));
-        timer.set(Some(deadline));
+        let mut registered = PageTimer::new(Arc::clone(self));
+        registered.set(Some(deadline));
         let mut jumps = self.jumps();
+        // Fails if there are too many open files.
+        let timer = RealTimer::new().ok();
         while let Some(wait) = self.real_wait(deadline) {
             tokio::select! {
-                () = tokio::time::sleep(wait) => {}
+                () = sleep_precisely(timer.as_ref(), wait) => {}
                 _ = jumps.changed() => {}
             }
         }
@@ -277,6 +286,17 @@ impl PageClock {
         page.sequence
             .store(sequence.wrapping_add(2), Ordering::Release);
     }
+}
+
+/// Waits for a real time; without a timer, as precisely as tokio's timers.
+async fn sleep_precisely(timer: Option<&RealTimer>, wait: Duration) {
+    if let Some(timer) = timer
+        && timer.set(wait).is_ok()
+        && timer.wait().await.is_ok()
+    {
+        return;
+    }
+    tokio::time::sleep(wait).await;
 }
 
 impl Anchor {

@@ -273,6 +273,10 @@ impl Control {
                 Step::Run
             };
         }
+        // A response may be under way between the sockets of this process.
+        if !self.clock.serving().is_at_rest() {
+            return Step::Run;
+        }
         // A thread that runs at the moment is noticed at much less cost than one that waits for a
         // core.
         if sample.activity.is_busy() || self.threads.have_run() {

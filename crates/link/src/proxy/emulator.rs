@@ -11,10 +11,9 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use plumbline_clock::{PageClock, PageTime, PageTimer};
+use plumbline_clock::{PageClock, PageTime, PageTimer, RealTimer};
 use tokio::sync::oneshot;
 
-use super::timer::Timer;
 use crate::model::{ConnectionId, Direction, NetworkModel, Output, Setup};
 
 /// Minimum time between two wakeups. Packets that are due within it are handled together; at
@@ -26,7 +25,7 @@ pub(super) struct NetworkEmulator {
     clock: Arc<PageClock>,
     opened_at: PageTime,
     state: Mutex<State>,
-    timer: Timer,
+    timer: RealTimer,
 }
 
 struct State {
@@ -76,7 +75,7 @@ impl NetworkEmulator {
                 next_event: PageTimer::new(Arc::clone(&clock)),
                 timer_set_for: None,
             }),
-            timer: Timer::new()?,
+            timer: RealTimer::new()?,
             clock,
         })
     }

@@ -21,7 +21,6 @@ mod server_time;
 mod servers;
 mod service_hosts;
 mod socks;
-mod timer;
 
 #[cfg(test)]
 mod tests;
@@ -177,8 +176,11 @@ impl Link {
             Some(clock) => Arc::clone(clock),
             None => Arc::new(PageClock::private().map_err(LinkError::Clock)?),
         };
+        let (working_clock, waiting_clock) = (Arc::clone(&clock), Arc::clone(&clock));
         let runtime = Builder::new_current_thread()
             .enable_all()
+            .on_thread_unpark(move || working_clock.serving().work())
+            .on_thread_park(move || waiting_clock.serving().wait())
             .build()
             .map_err(LinkError::Thread)?;
         let listener = listen(&runtime).map_err(LinkError::Listen)?;
@@ -221,6 +223,7 @@ impl Link {
         });
         let closing = watch::Sender::new(false);
         let (closed_sender, closed) = oneshot::channel();
+        let served_clock = Arc::clone(&shared.clock);
         let accept_loop = accept_connections(listener, Arc::clone(&shared), closing.subscribe());
         std::thread::Builder::new()
             .name("link".into())
@@ -229,6 +232,7 @@ impl Link {
                 runtime.block_on(accept_loop);
                 // Closing must not wait for a lookup that is still running.
                 runtime.shutdown_background();
+                served_clock.serving().end();
                 let _ = closed_sender.send(());
             })
             .map_err(LinkError::Thread)?;

@@ -1,3 +1,5 @@
+//! Precise waits in real time.
+
 use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -8,15 +10,17 @@ use rustix::time::{
 };
 use tokio::io::unix::AsyncFd;
 
-/// A precise timer. Tokio's own timers have a resolution of one millisecond and expire up to one
-/// late, which is half of the round trip of a fast line.
-pub(super) struct Timer {
+/// A precise timer of real time. Tokio's own timers have a resolution of one millisecond and expire
+/// up to one late, which is half of the round trip of a fast line, and several milliseconds of page
+/// time on a fast clock.
+#[derive(Debug)]
+pub struct RealTimer {
     fd: AsyncFd<OwnedFd>,
 }
 
-impl Timer {
+impl RealTimer {
     /// Creates a timer; must be called within a runtime.
-    pub(super) fn new() -> io::Result<Self> {
+    pub fn new() -> io::Result<Self> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let fd = timerfd_create(TimerfdClockId::Monotonic, flags)?;
         #[expect(
@@ -28,7 +32,7 @@ impl Timer {
     }
 
     /// Sets the timer to expire once after `delay`, replacing the previous setting.
-    pub(super) fn set(&self, delay: Duration) -> io::Result<()> {
+    pub fn set(&self, delay: Duration) -> io::Result<()> {
         // Zero would disarm the timer.
         let delay = delay.max(Duration::from_nanos(1));
         let it_value = Timespec {
@@ -47,7 +51,7 @@ impl Timer {
     }
 
     /// Waits until the timer expires.
-    pub(super) async fn wait(&self) -> io::Result<()> {
+    pub async fn wait(&self) -> io::Result<()> {
         loop {
             let mut ready = self.fd.readable().await?;
             let expiry = ready.try_io(|fd| Ok(rustix::io::read(fd.get_ref(), &mut [0; 8])?));
