@@ -19,6 +19,7 @@ pub use error::LinkError;
 pub use guard::{Guard, Refusal, RefusalReason, Target};
 pub use line_profile::LineProfile;
 pub use proxy::{
-    ConnectionOutcome, ConnectionRecord, Link, LinkConfig, RecordedConnection, Recorder,
-    ReplayedHandshake, Replayer, Resolution, Resolver, Servers, SystemResolver, connect_guarded,
+    Arrival, Arrivals, ConnectionOutcome, ConnectionRecord, Link, LinkConfig, RecordedConnection,
+    Recorder, ReplayedConnection, ReplayedHandshake, Replayer, Resolution, Resolver, Servers,
+    SystemResolver, connect_guarded,
 };

@@ -118,8 +118,12 @@ pub struct RecordedExchange {
     pub request_bytes: u64,
     /// The real time from the beginning of the recording to the request.
     pub started_ms: f64,
-    /// The response; `None` if the connection ended without one.
+    /// The response; `None` if there was none until the connection or the recording ended.
     pub response: Option<RecordedResponse>,
+    /// True if neither the response nor the connection had ended when the recording did, as with
+    /// a long poll. A replay leaves the request open, too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_open: bool,
     #[serde(default, skip_serializing_if = "Handling::is_answered")]
     pub handling: Handling,
 }
@@ -159,7 +163,7 @@ pub struct RecordedResponse {
     pub wait_ms: f64,
     /// The times at which the parts of the body came. Their sizes add up to that of the body.
     pub chunks: Vec<BodyChunk>,
-    /// True if the connection ended before the end of the body.
+    /// True if the connection or the recording ended before the end of the body.
     pub is_cut_off: bool,
     /// The body as it was transferred: possibly compressed, but without the protocol's framing.
     #[serde(skip)]

@@ -52,6 +52,7 @@ pub fn exchange(url: &str, content_type: &str, body: &str) -> RecordedExchange {
             body: Bytes::from(body.to_owned()),
         }),
         handling: Handling::Answered,
+        is_open: false,
     }
 }
 
@@ -137,10 +138,11 @@ pub fn recordings() -> impl Strategy<Value = Recording> {
         "/[a-z0-9]{0,3}(\\?[ab]=[0-9]{0,2})?",
         vec(("[a-z-]{1,8}", "[ -~é]{0,12}"), 0..4),
         option::of(responses()),
-        (any::<u32>(), 0.0..1e5, any::<bool>()),
+        (any::<u32>(), 0.0..1e5, any::<bool>(), any::<bool>()),
     )
         .prop_map(
-            |(endpoint, method, path, request_headers, response, (bytes, started_ms, blocked))| {
+            |(endpoint, method, path, request_headers, response, numbers_and_flags)| {
+                let (bytes, started_ms, blocked, is_open) = numbers_and_flags;
                 RecordedExchange {
                     endpoint,
                     method,
@@ -154,6 +156,7 @@ pub fn recordings() -> impl Strategy<Value = Recording> {
                     } else {
                         Handling::Answered
                     },
+                    is_open,
                 }
             },
         );

@@ -10,6 +10,7 @@ mod body;
 mod client_hello;
 mod identity;
 mod recorder;
+mod replayed_body;
 mod replayer;
 mod serve;
 

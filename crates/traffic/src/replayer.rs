@@ -1,26 +1,28 @@
 //! Answers the connections of a visit from a recording.
 
 use std::collections::BTreeMap;
-use std::net::TcpStream as StdStream;
+use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http_body_util::BodyExt;
-use hyper::body::{Frame, Incoming};
+use hyper::body::Incoming;
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{Request, Response, StatusCode};
 use parking_lot::Mutex;
-use plumbline_link::ReplayedHandshake;
+use plumbline_link::{Arrival, Arrivals, ReplayedConnection, ReplayedHandshake};
 use plumbline_recording::{
-    ConnectFailure, ConnectResult, Endpoint, Matcher, Protocol, RecordedResponse, Recording,
+    ConnectFailure, ConnectResult, Endpoint, Matcher, Protocol, RecordedExchange, RecordedResponse,
+    Recording,
 };
 use tokio::net::TcpStream;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::runtime::Handle;
 use tokio_rustls::server::StartHandshake;
 
 use crate::Identity;
-use crate::body::{BodyFrames, FrameSender};
+use crate::body::BodyFrames;
 use crate::client_hello::{ClientHello, HANDSHAKE_RECORD};
+use crate::replayed_body::ReplayedBody;
 use crate::serve::{
     ConnectionError, Connections, PendingResponse, endpoint_of, path_of, serve_requests,
 };
@@ -47,13 +49,13 @@ pub struct Missing {
 }
 
 /// The reason why a connection ends that ended when it was recorded.
-const CUT_OFF: &str = "the connection ended here when it was recorded";
+pub(crate) const CUT_OFF: &str = "the connection ended here when it was recorded";
 
 /// The most missing requests whose names are kept.
 const MAX_MISSING: usize = 1000;
 
 impl Replayer {
-    /// Creates a replayer. Its connections run on the runtime of the caller.
+    /// Creates a replayer.
     pub fn new(identity: Arc<Identity>, recording: Arc<Recording>) -> Self {
         Self {
             shared: Arc::new(Shared {
@@ -62,7 +64,7 @@ impl Replayer {
                 recording,
                 missing: Mutex::default(),
             }),
-            connections: Connections::on_this_runtime(),
+            connections: Connections::default(),
         }
     }
 
@@ -114,11 +116,11 @@ impl plumbline_link::Replayer for Replayer {
         }
     }
 
-    fn serve(&self, host: &str, port: u16, browser: StdStream) {
+    fn serve(&self, connection: ReplayedConnection) {
         let shared = Arc::clone(&self.shared);
-        let host = host.to_ascii_lowercase();
+        let runtime = Handle::current();
         self.connections
-            .start(Box::pin(serve(shared, host, port, browser)));
+            .start(&runtime, Box::pin(serve(shared, connection)));
     }
 }
 
@@ -153,36 +155,26 @@ impl Shared {
     }
 }
 
-fn duration(ms: f64) -> Duration {
+/// Returns a duration of a recording.
+pub(crate) fn duration(ms: f64) -> Duration {
     Duration::try_from_secs_f64(ms / 1000.0).unwrap_or_default()
 }
 
-/// Waits as long as a server took. Waits of less than a millisecond would take longer than that.
-async fn wait(ms: f64) {
-    if ms >= 1.0 {
-        sleep(duration(ms)).await;
-    }
-}
-
 /// Serves a connection of the browser until it ends.
-async fn serve(
-    shared: Arc<Shared>,
-    host: String,
-    port: u16,
-    browser: StdStream,
-) -> Result<(), ConnectionError> {
-    let mut browser = TcpStream::from_std(browser)?;
+async fn serve(shared: Arc<Shared>, connection: ReplayedConnection) -> Result<(), ConnectionError> {
+    let arrivals = connection.arrivals;
+    let mut browser = TcpStream::from_std(connection.browser)?;
     let mut first = [0];
     if browser.peek(&mut first).await? == 0 {
         return Ok(());
     }
     let endpoint = Endpoint {
         is_secure: first[0] == HANDSHAKE_RECORD,
-        host,
-        port,
+        host: connection.host.to_ascii_lowercase(),
+        port: connection.port,
     };
     if !endpoint.is_secure {
-        return respond_to_all(shared, endpoint, Protocol::Http1, browser).await;
+        return respond_to_all(shared, endpoint, Protocol::Http1, arrivals, browser).await;
     }
     let (mut protocol, tls_ms, is_trusted) = match shared.result(&endpoint) {
         Some(ConnectResult::Connected {
@@ -198,42 +190,47 @@ async fn serve(
         // A WebSocket, for example.
         protocol = Protocol::Http1;
     }
-    wait(tls_ms).await;
+    arrivals.last().elapsed(duration(tls_ms)).await;
     let name = hello.server_name().unwrap_or_else(|| endpoint.host.clone());
     let config = shared.identity.server_config(&name, protocol, is_trusted)?;
     let browser = StartHandshake::from_parts(hello.accepted, browser)
         .into_stream(config)
         .await?;
-    respond_to_all(shared, endpoint, protocol, browser).await
+    respond_to_all(shared, endpoint, protocol, arrivals, browser).await
 }
 
 async fn respond_to_all(
     shared: Arc<Shared>,
     endpoint: Endpoint,
     protocol: Protocol,
+    arrivals: Arrivals,
     browser: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 ) -> Result<(), ConnectionError> {
     let respond = move |request: Request<Incoming>| -> PendingResponse {
         let (shared, connected) = (Arc::clone(&shared), endpoint.clone());
-        Box::pin(async move { respond(&shared, &connected, protocol, request).await })
+        let arrivals = arrivals.clone();
+        Box::pin(async move { respond(&shared, &connected, protocol, &arrivals, request).await })
     };
-    let ended = Box::pin(std::future::pending());
+    let ended = Box::pin(pending());
     serve_requests(browser, protocol, Box::new(respond), ended).await
 }
 
-/// Returns the recorded response to a request, after the time that the server took.
+/// Returns the recorded response to a request, after the page time that the server took.
 async fn respond(
     shared: &Shared,
     connected: &Endpoint,
     protocol: Protocol,
+    arrivals: &Arrivals,
     request: Request<Incoming>,
 ) -> Result<Response<BodyFrames>, ConnectionError> {
+    let mut arrival = arrivals.last();
     let endpoint = endpoint_of(&request, connected);
     let (method, path) = (request.method().to_string(), path_of(&request));
     // The server responded when it had the whole request.
     let mut body = request.into_body();
     while let Some(frame) = body.frame().await {
         frame?;
+        arrival = arrivals.last();
     }
     let found = shared.matcher.lock().find(&endpoint, &method, &path);
     let Some(found) = found else {
@@ -247,14 +244,17 @@ async fn respond(
         return Err(ConnectionError::NotRecorded("the request is blocked"));
     }
     let Some(recorded) = &exchange.response else {
+        if exchange.is_open {
+            return pending().await;
+        }
         return Err(ConnectionError::NotRecorded(CUT_OFF));
     };
     if recorded.status < 200 {
         let reason = "connections of other protocols are not recorded";
         return Err(ConnectionError::NotRecorded(reason));
     }
-    wait(recorded.wait_ms).await;
-    response(recorded, protocol, &method)
+    arrival.elapsed(duration(recorded.wait_ms)).await;
+    response(exchange, recorded, protocol, &method, arrival)
 }
 
 /// Headers that belong to one connection with HTTP/1.1.
@@ -268,9 +268,11 @@ const CONNECTION_HEADERS: [HeaderName; 4] = [
 /// Returns a response as it was recorded. That to a HEAD request has no body, whatever was
 /// recorded.
 fn response(
+    exchange: &RecordedExchange,
     recorded: &RecordedResponse,
     protocol: Protocol,
     method: &str,
+    arrival: Arrival,
 ) -> Result<Response<BodyFrames>, ConnectionError> {
     let has_body = method != "HEAD" && (!recorded.body.is_empty() || recorded.is_cut_off);
     let (sender, frames) = if !has_body {
@@ -297,32 +299,10 @@ fn response(
         response.headers_mut().append(name, value);
     }
     if let Some(sender) = sender {
-        tokio::spawn(send_body(recorded.clone(), sender));
+        ReplayedBody::of(recorded, exchange.is_open, sender).start(arrival);
     }
     Ok(response)
 }
 
-/// Sends the parts of a body, each as long after the headers as it was recorded.
-async fn send_body(recorded: RecordedResponse, sender: FrameSender) {
-    let began_at = Instant::now();
-    let mut body = recorded.body;
-    for chunk in &recorded.chunks {
-        if chunk.after_ms >= 1.0 {
-            tokio::select! {
-                () = sleep_until(began_at + duration(chunk.after_ms)) => {}
-                () = sender.closed() => return,
-            }
-        }
-        let bytes = usize::try_from(chunk.bytes).unwrap_or(usize::MAX);
-        let part = body.split_to(bytes.min(body.len()));
-        if !sender.send(Ok(Frame::data(part))) {
-            return;
-        }
-    }
-    if !body.is_empty() {
-        sender.send(Ok(Frame::data(body)));
-    }
-    if recorded.is_cut_off {
-        sender.send(Err(ConnectionError::NotRecorded(CUT_OFF)));
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -11,6 +11,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use parking_lot::Mutex;
 use plumbline_recording::{Endpoint, Header, Protocol};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio_rustls::rustls::pki_types::InvalidDnsNameError;
 
@@ -47,22 +48,14 @@ pub(crate) type PendingResponse =
     Pin<Box<dyn Future<Output = Result<Response<BodyFrames>, ConnectionError>> + Send>>;
 
 /// The tasks of the connections of a visit, which end when this is dropped.
+#[derive(Default)]
 pub(crate) struct Connections {
-    runtime: tokio::runtime::Handle,
     tasks: Mutex<JoinSet<()>>,
 }
 
 impl Connections {
-    /// Creates a set whose tasks run on the runtime of the caller.
-    pub(crate) fn on_this_runtime() -> Self {
-        Self {
-            runtime: tokio::runtime::Handle::current(),
-            tasks: Mutex::default(),
-        }
-    }
-
     /// Starts the task of a connection.
-    pub(crate) fn start(&self, connection: ConnectionTask) {
+    pub(crate) fn start(&self, runtime: &Handle, connection: ConnectionTask) {
         let mut tasks = self.tasks.lock();
         // Those that have ended are forgotten.
         while tasks.try_join_next().is_some() {}
@@ -71,7 +64,7 @@ impl Connections {
                 tracing::debug!(%error, "connection ended");
             }
         };
-        tasks.spawn_on(task, &self.runtime);
+        tasks.spawn_on(task, runtime);
     }
 }
 
@@ -106,6 +99,7 @@ where
         .header_read_timeout(None)
         .auto_date_header(false)
         .preserve_header_case(true)
+        .max_headers(MAX_HEADERS)
         .half_close(true)
         .serve_connection(io, service_fn(respond))
         .with_upgrades();
@@ -129,6 +123,7 @@ where
         .timer(TokioTimer::new())
         .auto_date_header(false)
         .max_concurrent_streams(MAX_STREAMS)
+        .max_header_list_size(MAX_HEADER_BYTES)
         .serve_connection(io, service_fn(respond));
     let mut connection = pin!(connection);
     tokio::select! {
@@ -141,6 +136,12 @@ where
 /// The number of requests that a connection with HTTP/2 accepts at the same time, as common servers
 /// do.
 const MAX_STREAMS: u32 = 128;
+
+/// The maximum size of the headers of a message with HTTP/2: that of Chromium.
+pub(crate) const MAX_HEADER_BYTES: u32 = 256 * 1024;
+
+/// The maximum number of headers of a message with HTTP/1.1, which Chromium does not limit.
+pub(crate) const MAX_HEADERS: usize = 1000;
 
 /// Returns the server that a request names, which with HTTP/2 may be another than the one that was
 /// connected to.
@@ -189,7 +190,29 @@ pub(crate) fn recorded_headers(headers: &HeaderMap) -> Vec<Header> {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+    use http_body_util::Empty;
+    use hyper::client::conn;
+
     use super::*;
+
+    #[tokio::test]
+    async fn headers_may_be_as_long_as_chromium_sends_them() {
+        let (near, far) = tokio::io::duplex(1 << 16);
+        let respond =
+            |_| -> PendingResponse { Box::pin(async { Ok(Response::new(BodyFrames::empty())) }) };
+        let ended = Box::pin(std::future::pending());
+        let serving = serve_requests(far, Protocol::Http2, Box::new(respond), ended);
+        tokio::spawn(serving);
+        let client = conn::http2::handshake(TokioExecutor::new(), TokioIo::new(near));
+        let (mut sender, connection) = client.await.unwrap();
+        tokio::spawn(connection);
+        let request = Request::get("https://a.test/")
+            .header("cookie", "a".repeat(200_000))
+            .body(Empty::<Bytes>::new());
+        let response = sender.send_request(request.unwrap()).await.unwrap();
+        assert_eq!(response.status(), 200);
+    }
 
     #[test]
     fn authorities_are_split_into_host_and_port() {

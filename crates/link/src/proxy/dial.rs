@@ -18,6 +18,7 @@ use super::Shared;
 use super::backup::{BackupState, backup_time};
 use super::handshake::shake_hands;
 use super::record::{ConnectionLogEntry, ConnectionOutcome};
+use super::servers::Arrivals;
 use super::socks::{ConnectRequest, Reply};
 use crate::guard::{Refusal, RefusalReason, literal};
 use crate::model::{Direction, HANDSHAKE_WIRE_BYTES, PAYLOAD_BYTES};
@@ -40,6 +41,8 @@ const DNS_RESPONSE_WIRE_BYTES: u32 = 28 + 12 + 6 + 11 + 2 * 16;
 /// A connection to the requested host, with the duration of its handshake on the emulated line.
 pub(super) struct Dialed {
     pub(super) stream: TcpStream,
+    /// The arrivals that a replayed server is told about; `None` for other servers.
+    pub(super) arrivals: Option<Arrivals>,
     pub(super) address: SocketAddr,
     pub(super) rtt: Duration,
 }

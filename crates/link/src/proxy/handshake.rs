@@ -13,7 +13,9 @@ use super::Shared;
 use super::dial::{Dialed, Transit, connect_any, outcome_of_error, send_packet};
 use super::record::ConnectionOutcome;
 use super::server_time::wait_until_due;
-use super::servers::{RecordedConnection, ReplayedHandshake, Servers, connected_pair};
+use super::servers::{
+    Arrivals, RecordedConnection, ReplayedConnection, ReplayedHandshake, Servers, connected_pair,
+};
 use super::socks::ConnectRequest;
 use crate::model::{Direction, HANDSHAKE_WIRE_BYTES, HEADER_BYTES};
 
@@ -38,9 +40,11 @@ pub(super) async fn shake_hands(
     let down = send_packet(&shared, Direction::Down, wire_bytes).await;
     let server = result?;
     let address = server.address;
-    let stream = server.open(&shared, &request).await;
+    let opened = server.open(&shared, &request).await;
+    let (stream, arrivals) = opened.map_err(|e| outcome_of_error(&e))?;
     Ok(Dialed {
-        stream: stream.map_err(|e| outcome_of_error(&e))?,
+        stream,
+        arrivals,
         address,
         rtt: up + down,
     })
@@ -55,8 +59,13 @@ struct AcceptedBy {
 }
 
 impl AcceptedBy {
-    /// Returns the connection that the browser's bytes are relayed to.
-    async fn open(self, shared: &Shared, request: &ConnectRequest) -> io::Result<TcpStream> {
+    /// Returns the connection that the browser's bytes are relayed to, and what a replayed server
+    /// is told about them.
+    async fn open(
+        self,
+        shared: &Shared,
+        request: &ConnectRequest,
+    ) -> io::Result<(TcpStream, Option<Arrivals>)> {
         let ConnectRequest { host, port } = request;
         match (&shared.servers, self.stream) {
             (Servers::Recorded(recorder), Some(server)) => {
@@ -69,14 +78,20 @@ impl AcceptedBy {
                     address: self.address,
                     connect_time: self.connect_time,
                 });
-                Ok(near)
+                Ok((near, None))
             }
             (Servers::Replayed(replayer), _) => {
                 let (near, browser) = connected_pair(shared.upstream_buffer_bytes()).await?;
-                replayer.serve(host, *port, browser);
-                Ok(near)
+                let arrivals = Arrivals::new(&shared.clock);
+                replayer.serve(ReplayedConnection {
+                    host: host.clone(),
+                    port: *port,
+                    browser,
+                    arrivals: arrivals.clone(),
+                });
+                Ok((near, Some(arrivals)))
             }
-            (_, Some(server)) => Ok(server),
+            (_, Some(server)) => Ok((server, None)),
             (_, None) => Err(io::ErrorKind::NotConnected.into()),
         }
     }

@@ -5,7 +5,7 @@
 //!
 //! There is one task per connection. It reads the request (`socks`), looks up and connects to the
 //! host (`dial`, where the guard decides), and relays the bytes (`relay`) through the emulated
-//! network (`emulator`).
+//! network (`emulator`). The connections of a replayer run on the thread as well.
 
 mod backup;
 mod byte_queue;
@@ -41,10 +41,13 @@ use tokio::time::timeout;
 pub use direct::connect_guarded;
 pub use record::{ConnectionOutcome, ConnectionRecord};
 pub use resolve::{Resolution, Resolver, SystemResolver};
-pub use servers::{RecordedConnection, Recorder, ReplayedHandshake, Replayer, Servers};
+pub use servers::{
+    Arrival, Arrivals, RecordedConnection, Recorder, ReplayedConnection, ReplayedHandshake,
+    Replayer, Servers,
+};
 
 use backup::Backups;
-use dial::PendingConnection;
+use dial::{Dialed, PendingConnection};
 use emulator::NetworkEmulator;
 use meter::Meter;
 use record::ConnectionLog;
@@ -397,30 +400,30 @@ async fn serve(shared: Arc<Shared>, mut client: TcpStream, pending: PendingConne
         max_bytes: shared.max_bytes,
         over_limit: shared.over_limit.clone(),
     };
-    let server = dialed.stream;
     let end = tokio::select! {
-        end = relay(&shared, &mut client, &server, dialed.rtt, &meter) => end,
+        end = relay(&shared, &mut client, &dialed, &meter) => end,
         _ = over_limit.wait_for(|over| *over) => RelayEnd::Reset,
     };
     entry.end();
     if end == RelayEnd::Reset {
         // With a linger time of zero, closing resets the connection.
         let _ = client.set_zero_linger();
-        let _ = server.set_zero_linger();
+        let _ = dialed.stream.set_zero_linger();
     }
 }
 
 async fn relay(
     shared: &Shared,
     client: &mut TcpStream,
-    server: &TcpStream,
-    rtt: Duration,
+    dialed: &Dialed,
     meter: &Meter,
 ) -> RelayEnd {
-    let emulated = shared.emulator().map(|emulator| emulator.establish(rtt));
+    let emulated = shared
+        .emulator()
+        .map(|emulator| emulator.establish(dialed.rtt));
     let reply = socks::Reply::Succeeded;
     if socks::send_reply(client, reply).await.is_err() {
         return RelayEnd::Reset;
     }
-    relay::relay(emulated.as_ref(), client, server, meter).await
+    relay::relay(emulated.as_ref(), client, dialed, meter).await
 }

@@ -4,12 +4,15 @@
 use std::cell::RefCell;
 use std::io;
 use std::net::Shutdown;
+use std::pin::pin;
+use std::time::Instant;
 
 use parking_lot::Mutex;
 use socket2::SockRef;
 use tokio::net::TcpStream;
 
 use super::byte_queue::ByteQueue;
+use super::dial::Dialed;
 use super::emulator::{EmulatedConnection, FlowEvent};
 use super::meter::Meter;
 use super::server_time::ServerTime;
@@ -36,9 +39,10 @@ pub(super) enum RelayEnd {
 pub(super) async fn relay(
     connection: Option<&EmulatedConnection>,
     client: &TcpStream,
-    server: &TcpStream,
+    dialed: &Dialed,
     meter: &Meter,
 ) -> RelayEnd {
+    let server = &dialed.stream;
     let Some(connection) = connection else {
         let result = tokio::try_join!(
             copy(Direction::Up, client, server, meter),
@@ -50,7 +54,7 @@ pub(super) async fn relay(
         };
     };
     let (up, down) = (Mutex::default(), Mutex::default());
-    let server_time = ServerTime::new(connection.clock());
+    let server_time = ServerTime::new(connection.clock(), dialed.arrivals.clone());
     let (_, up_end, _, down_end) = tokio::join!(
         send_up(connection, client, server, &server_time, &up, meter),
         receive_up(connection, server, &server_time, &up),
@@ -143,10 +147,12 @@ async fn send_down(
 ) {
     let direction = Direction::Down;
     let read_into_queue = |capacity| read(server, capacity, |bytes| queue.lock().push(bytes));
+    // When bytes came while others were held back.
+    let mut came_at = None;
     while let Some(capacity) = connection.wait_for_capacity(direction).await {
         let mut result = read_into_queue(capacity);
         if is_would_block(&result) {
-            let wait = server_time.wait();
+            server_time.wait();
             while is_would_block(&result) {
                 match readable(connection, server).await {
                     None => return,
@@ -154,18 +160,48 @@ async fn send_down(
                     Some(Ok(())) => result = read_into_queue(capacity),
                 }
             }
-            wait.answered().await;
+            came_at = Some(Instant::now());
+        }
+        match came_at.take() {
+            Some(time) => came_at = hold(connection, server, server_time, time).await,
+            None => server_time.read_at_once(),
         }
         match result {
             Ok(0) => return connection.close(direction),
             Ok(bytes) => {
-                server_time.read();
                 meter.count(direction, bytes as u64);
                 connection.send(direction, bytes as u64);
             }
             Err(_) => return connection.reset(direction),
         }
     }
+}
+
+/// Holds bytes back until they have been sent in page time. Returns when others came meanwhile: a
+/// control frame can come before an answer, and must not hide how long that took.
+async fn hold(
+    connection: &EmulatedConnection,
+    server: &TcpStream,
+    server_time: &ServerTime,
+    came_at: Instant,
+) -> Option<Instant> {
+    let mut byte = [0];
+    let mut held = pin!(async {
+        tokio::select! {
+            biased;
+            () = connection.wait_for_reset() => {}
+            () = server_time.hold(came_at) => {}
+        }
+    });
+    tokio::select! {
+        biased;
+        () = &mut held => return None,
+        // A socket that was read stays readable until a read finds it empty.
+        _ = server.peek(&mut byte) => {}
+    }
+    let next_came_at = Instant::now();
+    held.await;
+    Some(next_came_at)
 }
 
 /// Receives in the browser what the server has sent.

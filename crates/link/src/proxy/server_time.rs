@@ -6,6 +6,9 @@
 //! server at once, while it is still under way on the emulated network. This is done only where
 //! what the server sends next can only be its answer. While an answer is overdue, the controller of
 //! the clock lets page time pass no faster than real time ([`OutsideWait`]).
+//!
+//! A replayed server waits in page time itself, from the [`Arrivals`] of its requests. So it gets
+//! them when they arrive, and its answers enter the emulated network at once.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,6 +17,7 @@ use parking_lot::Mutex;
 use plumbline_clock::{OutsideWait, PageClock, PageTime};
 use tokio::sync::Notify;
 
+use super::servers::Arrivals;
 use crate::model::PAYLOAD_BYTES;
 
 /// Number of bytes up to which a packet is not taken for a request. The acknowledgements and window
@@ -25,7 +29,7 @@ const MAX_CONTROL_BYTES: usize = 40;
 const MAX_FORWARDED_BYTES: usize = 2 * PAYLOAD_BYTES as usize;
 
 /// Waits that are shorter would take longer than they should.
-const TIMER_PRECISION: Duration = Duration::from_micros(500);
+const TIMER_PRECISION: Duration = Duration::from_micros(100);
 
 /// Waits until the page time at which an answer is due.
 pub(super) async fn wait_until_due(clock: &Arc<PageClock>, due_at: PageTime) {
@@ -39,6 +43,8 @@ pub(super) struct ServerTime {
     clock: Arc<PageClock>,
     state: Mutex<State>,
     arrival: Notify,
+    /// The arrivals that a replayed server is told about; `None` for other servers.
+    arrivals: Option<Arrivals>,
 }
 
 struct State {
@@ -52,10 +58,20 @@ struct State {
     arrived_at: PageTime,
     /// The answer that the server owes, if it has sent nothing since the last request.
     unanswered: Option<OutsideWait>,
+    /// The moment from which on the server's time counts: that of its last bytes, unless those were
+    /// there without a wait.
+    waits_since: Option<Moment>,
+}
+
+/// A moment in real time and in page time.
+#[derive(Debug, Clone, Copy)]
+struct Moment {
+    real: Instant,
+    page: PageTime,
 }
 
 impl ServerTime {
-    pub(super) fn new(clock: &Arc<PageClock>) -> Self {
+    pub(super) fn new(clock: &Arc<PageClock>, arrivals: Option<Arrivals>) -> Self {
         Self {
             state: Mutex::new(State {
                 forwarded: 0,
@@ -63,16 +79,18 @@ impl ServerTime {
                 sent_at: Instant::now(),
                 arrived_at: clock.now(),
                 unanswered: None,
+                waits_since: None,
             }),
             clock: Arc::clone(clock),
             arrival: Notify::new(),
+            arrivals,
         }
     }
 
     /// Returns whether bytes that the browser sends now may be given to the server before they have
     /// arrived.
     pub(super) fn may_forward(&self, bytes: usize) -> bool {
-        if self.clock.speed() <= 1.0 {
+        if self.arrivals.is_some() || self.clock.speed() <= 1.0 {
             return false;
         }
         let state = self.state.lock();
@@ -102,6 +120,9 @@ impl ServerTime {
         let known = bytes.min(state.forwarded);
         state.forwarded -= known;
         state.arrived_at = self.clock.now();
+        if let Some(arrivals) = &self.arrivals {
+            arrivals.set_last(state.arrived_at);
+        }
         if state.forwarded == 0 {
             if let Some(wait) = &state.unanswered {
                 wait.begin_page_time(state.arrived_at);
@@ -119,54 +140,52 @@ impl ServerTime {
         let mut state = self.state.lock();
         state.queued = state.queued.saturating_sub(bytes);
         state.sent_at = Instant::now();
-        if bytes > MAX_CONTROL_BYTES as u64 {
+        if bytes > MAX_CONTROL_BYTES as u64 && self.arrivals.is_none() {
             let wait = OutsideWait::begin(&self.clock);
             wait.begin_page_time(state.arrived_at);
             state.unanswered = Some(wait);
         }
     }
 
-    /// Records that the server has sent something.
-    pub(super) fn read(&self) {
-        self.state.lock().unanswered = None;
+    /// Records that bytes of the server were there without a wait: the emulated network takes
+    /// longer than the server.
+    pub(super) fn read_at_once(&self) {
+        let mut state = self.state.lock();
+        state.unanswered = None;
+        state.waits_since = None;
     }
 
-    /// Begins to wait for the server.
-    pub(super) fn wait(&self) -> ServerWait<'_> {
-        ServerWait {
-            server: self,
-            began_at: Instant::now(),
-            page_began_at: self.clock.now(),
-        }
-    }
-}
-
-/// A wait for bytes of a server.
-pub(super) struct ServerWait<'a> {
-    server: &'a ServerTime,
-    began_at: Instant,
-    page_began_at: PageTime,
-}
-
-impl ServerWait<'_> {
-    /// Waits until the page time at which the bytes that were read just now have been sent.
-    pub(super) async fn answered(self) {
-        let answered_at = Instant::now();
-        let Self {
-            server,
-            began_at,
-            page_began_at,
-        } = self;
-        // The answer is here. From now on only the emulated network delays it.
-        let sent_at = {
-            let mut state = server.state.lock();
-            state.unanswered = None;
-            state.sent_at
+    /// Begins to wait for the server, if it was not waited for already.
+    pub(super) fn wait(&self) {
+        let now = || Moment {
+            real: Instant::now(),
+            page: self.clock.now(),
         };
-        let arrived_at = server.request_arrived().await;
-        let waited = answered_at.saturating_duration_since(began_at.max(sent_at));
-        let due_at = page_began_at.max(arrived_at) + waited;
-        wait_until_due(&server.clock, due_at).await;
+        self.state.lock().waits_since.get_or_insert_with(now);
+    }
+
+    /// Waits until the page time at which bytes that came at `came_at` have been sent.
+    pub(super) async fn hold(&self, came_at: Instant) {
+        if self.arrivals.is_some() {
+            return;
+        }
+        // The answer is here. From now on only the emulated network delays it.
+        let (sent_at, waits_since) = {
+            let mut state = self.state.lock();
+            state.unanswered = None;
+            (state.sent_at, state.waits_since)
+        };
+        let arrived_at = self.request_arrived().await;
+        let (real, page) = waits_since.map_or((sent_at, arrived_at), |since| {
+            (since.real.max(sent_at), since.page.max(arrived_at))
+        });
+        let due_at = page + came_at.saturating_duration_since(real);
+        // What comes next may come before this has been sent: its time counts from here.
+        self.state.lock().waits_since = Some(Moment {
+            real: came_at,
+            page: due_at,
+        });
+        wait_until_due(&self.clock, due_at).await;
     }
 }
 

@@ -5,9 +5,12 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream as StdStream
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
+use plumbline_clock::{PageClock, PageTime};
 use tokio::net::TcpStream;
 
 use super::dial::connect;
+use super::server_time::wait_until_due;
 use super::{Resolution, Resolver};
 
 /// The servers that the connections of a link end at.
@@ -52,8 +55,63 @@ pub trait Replayer: Send + Sync + 'static {
     /// Returns how a server responds to a handshake.
     fn handshake(&self, host: &str, port: u16) -> ReplayedHandshake;
 
-    /// Takes over the browser's connection to a server and returns at once.
-    fn serve(&self, host: &str, port: u16, browser: StdStream);
+    /// Takes over a connection and returns at once. The runtime of the caller is that of the link,
+    /// whose thread delivers what is sent without waiting for another one.
+    fn serve(&self, connection: ReplayedConnection);
+}
+
+/// A connection of the browser to a replayed server.
+#[derive(Debug)]
+pub struct ReplayedConnection {
+    pub host: String,
+    pub port: u16,
+    /// The browser's end. What is sent enters the emulated network at once.
+    pub browser: StdStream,
+    pub arrivals: Arrivals,
+}
+
+/// The page times at which the bytes of a browser arrive at a replayed server.
+#[derive(Debug, Clone)]
+pub struct Arrivals {
+    clock: Arc<PageClock>,
+    /// The last one; `None` where there is no emulated network.
+    last: Arc<Mutex<Option<PageTime>>>,
+}
+
+/// The arrival of a request at a replayed server.
+#[derive(Debug, Clone)]
+pub struct Arrival {
+    clock: Arc<PageClock>,
+    at: PageTime,
+}
+
+impl Arrivals {
+    pub(super) fn new(clock: &Arc<PageClock>) -> Self {
+        Self {
+            clock: Arc::clone(clock),
+            last: Arc::default(),
+        }
+    }
+
+    pub(super) fn set_last(&self, at: PageTime) {
+        *self.last.lock() = Some(at);
+    }
+
+    /// Returns the arrival of the bytes that were received last.
+    pub fn last(&self) -> Arrival {
+        let last = *self.last.lock();
+        Arrival {
+            at: last.unwrap_or_else(|| self.clock.now()),
+            clock: Arc::clone(&self.clock),
+        }
+    }
+}
+
+impl Arrival {
+    /// Waits until so much page time has passed since the arrival.
+    pub async fn elapsed(&self, time: Duration) {
+        wait_until_due(&self.clock, self.at + time).await;
+    }
 }
 
 /// The response of a replayed server to a handshake.

@@ -160,6 +160,7 @@ pub(super) fn exchange(entry: &Value, started_ms: f64) -> Result<Option<Recorded
         started_ms,
         response,
         handling: Handling::Answered,
+        is_open: false,
     }))
 }
 

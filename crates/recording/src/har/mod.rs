@@ -46,6 +46,8 @@ struct EntryExtra {
     request_bytes: u64,
     #[serde(default, skip_serializing_if = "Handling::is_answered")]
     handling: Handling,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_open: bool,
     /// Missing if there was no response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     response: Option<ResponseExtra>,

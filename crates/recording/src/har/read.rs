@@ -80,6 +80,7 @@ fn own_exchange(recorded: &Value, entry: &Value) -> Result<RecordedExchange, Str
         started_ms: extra.started_ms,
         response,
         handling: extra.handling,
+        is_open: extra.is_open,
     })
 }
 

@@ -107,6 +107,7 @@ impl Recording {
                 started_ms: exchange.started_ms,
                 request_bytes: exchange.request_bytes,
                 handling: exchange.handling,
+                is_open: exchange.is_open,
                 response: response.map(|it| response_extra(it, content.as_deref())),
             },
         })

@@ -53,6 +53,7 @@ fn recording() -> Recording {
                 body,
             }),
             handling: Handling::Answered,
+            is_open: false,
         }],
     }
 }

@@ -85,6 +85,7 @@ impl RecordingLog {
                     started_ms: milliseconds(requested_at - self.began_at),
                     response: None,
                     handling: Handling::default(),
+                    is_open: true,
                 },
                 body: BytesMut::new(),
                 requested_at,
@@ -178,9 +179,15 @@ impl ExchangeEntry {
         }
     }
 
+    /// Records that the connection ended before the response did.
+    pub(super) fn fail(&self) {
+        self.update(|exchange| exchange.exchange.is_open = false);
+    }
+
     /// Records that the response is complete.
     pub(super) fn end(&self) {
         self.update(|exchange| {
+            exchange.exchange.is_open = false;
             if let Some(response) = &mut exchange.exchange.response {
                 response.is_cut_off = false;
             }
@@ -188,18 +195,22 @@ impl ExchangeEntry {
     }
 }
 
-/// Parts that come within this time are one: reading takes as long.
+/// Parts that come within this time are one, and a first part came with the headers: reading takes
+/// as long.
 const MIN_CHUNK_INTERVAL: Duration = Duration::from_millis(2);
 
 fn add_chunk(chunks: &mut Vec<BodyChunk>, elapsed: Duration, bytes: usize) {
     let (after_ms, bytes) = (milliseconds(elapsed), bytes as u64);
-    if let Some(last) = chunks.last_mut()
-        && after_ms - last.after_ms < milliseconds(MIN_CHUNK_INTERVAL)
-    {
-        last.bytes += bytes;
-        return;
+    let last_ms = chunks.last().map_or(0.0, |last| last.after_ms);
+    let came_together = after_ms - last_ms < milliseconds(MIN_CHUNK_INTERVAL);
+    match chunks.last_mut() {
+        Some(last) if came_together => last.bytes += bytes,
+        Some(_) => chunks.push(BodyChunk { after_ms, bytes }),
+        None => chunks.push(BodyChunk {
+            after_ms: if came_together { 0.0 } else { after_ms },
+            bytes,
+        }),
     }
-    chunks.push(BodyChunk { after_ms, bytes });
 }
 
 /// Returns milliseconds, rounded to microseconds.
@@ -214,7 +225,7 @@ mod tests {
     #[test]
     fn parts_that_come_together_are_one_chunk() {
         let mut chunks = Vec::new();
-        for (ms, bytes) in [(0, 10), (1, 20), (5, 30), (6, 40)] {
+        for (ms, bytes) in [(1, 10), (1, 20), (5, 30), (6, 40)] {
             add_chunk(&mut chunks, Duration::from_millis(ms), bytes);
         }
         let expected =

@@ -10,6 +10,7 @@ use plumbline_link::{ConnectionOutcome, ConnectionRecord, RecordedConnection};
 use plumbline_recording::{
     ConnectFailure, ConnectResult, Endpoint, MAX_EXCHANGES, RecordedEndpoint, Recording,
 };
+use tokio::runtime::Handle;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::version::{TLS12, TLS13};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
@@ -22,6 +23,7 @@ use log::RecordingLog;
 /// Records all connections of a link that it is given to.
 pub struct Recorder {
     shared: Arc<Shared>,
+    runtime: Handle,
     connections: Connections,
 }
 
@@ -62,7 +64,9 @@ impl Recorder {
                 log: RecordingLog::new(max_bytes),
                 read_ahead: ReadAhead::new(max_bytes),
             }),
-            connections: Connections::on_this_runtime(),
+            // Connections do not run on the thread of the link, which has to be on time.
+            runtime: Handle::current(),
+            connections: Connections::default(),
         })
     }
 
@@ -92,8 +96,10 @@ impl Recorder {
 impl plumbline_link::Recorder for Recorder {
     fn record(&self, connection: RecordedConnection) {
         let shared = Arc::clone(&self.shared);
-        self.connections
-            .start(Box::pin(connection::relay(shared, connection)));
+        self.connections.start(
+            &self.runtime,
+            Box::pin(connection::relay(shared, connection)),
+        );
     }
 }
 

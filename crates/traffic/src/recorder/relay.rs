@@ -18,7 +18,8 @@ use super::Shared;
 use super::log::ExchangeEntry;
 use crate::body::{BodyFrames, FrameSender, ReadAhead};
 use crate::serve::{
-    ConnectionError, PendingResponse, endpoint_of, path_of, recorded_headers, serve_requests,
+    ConnectionError, MAX_HEADER_BYTES, MAX_HEADERS, PendingResponse, endpoint_of, path_of,
+    recorded_headers, serve_requests,
 };
 
 /// The bytes that a server with HTTP/2 may send before they are read: as much as a fast network
@@ -60,6 +61,7 @@ pub(super) async fn relay_requests(
         Protocol::Http1 => {
             let (sender, connection) = http1::Builder::new()
                 .preserve_header_case(true)
+                .max_headers(MAX_HEADERS)
                 .handshake(io)
                 .await?;
             let driver = tokio::spawn(async move {
@@ -73,6 +75,7 @@ pub(super) async fn relay_requests(
                 .timer(TokioTimer::new())
                 .initial_stream_window_size(HTTP2_WINDOW_BYTES)
                 .initial_connection_window_size(HTTP2_WINDOW_BYTES)
+                .max_header_list_size(MAX_HEADER_BYTES)
                 .handshake(io)
                 .await?;
             let driver = tokio::spawn(async move {
@@ -110,7 +113,7 @@ async fn exchange(
         recorded_headers(request.headers()),
     );
     let request = for_server(request, entry.clone(), server)?;
-    let response = server.send(request).await?;
+    let response = server.send(request).await.inspect_err(|_| entry.fail())?;
     let headers = recorded_headers(response.headers());
     entry.response(response.status().as_u16(), headers);
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
@@ -180,6 +183,7 @@ async fn read_body(
                 }
             }
             Some(Err(error)) => {
+                entry.fail();
                 sender.send(Err(error.into()));
                 return;
             }

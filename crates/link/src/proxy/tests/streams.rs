@@ -428,6 +428,28 @@ async fn a_server_has_a_request_while_it_is_under_way_in_page_time() {
 }
 
 #[tokio::test]
+async fn the_time_of_an_answer_counts_after_bytes_that_came_before_it() {
+    let (link, clock) = open_with_clock(DISTANT_LINE, 10.0).await;
+    let (listener, address) = listen("127.0.0.1").await;
+    let mut browser = connect(&link, "127.0.0.1", address.port()).await.unwrap();
+    let (mut server, _) = listener.accept().await.unwrap();
+    // The request is under way on the emulated network as long as the clock stands still.
+    clock.set_rate(0.0);
+    let sent_at = clock.now();
+    browser.write_all(b"question").await.unwrap();
+    server.read_exact(&mut [0; 8]).await.unwrap();
+    server.write_all(b"settings").await.unwrap();
+    let think_time = Duration::from_millis(200);
+    tokio::time::sleep(think_time).await;
+    server.write_all(b"answer").await.unwrap();
+    clock.set_rate(10.0);
+    browser.read_exact(&mut [0; 14]).await.unwrap();
+    let elapsed = clock.now() - sent_at;
+    let rtt = Duration::from_secs_f64(DISTANT_LINE.rtt_ms / 1000.0);
+    assert!(elapsed >= rtt + think_time, "{elapsed:?}");
+}
+
+#[tokio::test]
 async fn a_server_does_not_seem_faster_on_a_slow_clock() {
     let (link, clock) = open_with_clock(DISTANT_LINE, 0.5).await;
     let (listener, address) = listen("127.0.0.1").await;
