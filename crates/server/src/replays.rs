@@ -20,7 +20,7 @@ use crate::{
     auth::Starter,
     errors::{Failure, InvalidValue},
     evidence_part::read_recording,
-    start::{self, ValidStart},
+    start,
     state::SharedState,
 };
 
@@ -87,7 +87,9 @@ async fn with_recording<T: Send + 'static>(
     computing.await.map_err(Failure::internal)?
 }
 
-/// Starts an experiment with the recording of an audit, and returns its tracking id.
+/// Starts an experiment with the recording of an audit, and returns its tracking id. All that needs
+/// no recording is checked before it is read. The start counts against the limit of the key even if
+/// the changes turn out to have no effect, because applying them takes long.
 pub(crate) async fn start_experiment(
     service: &SharedState,
     starter: &Starter,
@@ -98,7 +100,11 @@ pub(crate) async fn start_experiment(
     let stored = completed(service, &starter.account_id, audit_id).await?;
     let pixel_ratio = pixel_ratio(&service.app, &stored);
     let replay = replay(&stored, request.is_repeatable());
-    let (url, options) = match request.tried()? {
+    let tried = request.tried()?;
+    let conditions = request.conditions(stored.order.clone(), &service.app)?;
+    let (cost, key) = (conditions.cost(), idempotency_key.as_deref());
+    start::count(service, starter, 1, cost, key).await?;
+    let (url, options) = match tried {
         Tried::Changes(changes) => {
             let (url, advised) = with_recording(service, &stored, move |recording, _| {
                 Ok((recording.url.clone(), changed(recording, changes)?))
@@ -124,13 +130,8 @@ pub(crate) async fn start_experiment(
             (stored.order.url.clone(), compared(replay, &other))
         }
     };
-    let order = Order {
-        url,
-        options,
-        ..stored.order
-    };
-    let request = request.validate(order, &service.app)?;
-    start::start(service, starter, request, idempotency_key).await
+    let request = conditions.comparison(url, options, &service.app)?;
+    start::start_counted(service, starter, request, idempotency_key).await
 }
 
 /// Starts an experiment for each third party of the recorded page, which leaves it out. Returns
@@ -145,6 +146,10 @@ pub(crate) async fn start_price_list(
     let stored = completed(service, &starter.account_id, audit_id).await?;
     let pixel_ratio = pixel_ratio(&service.app, &stored);
     let replay = replay(&stored, request.is_repeatable());
+    let conditions = request.conditions(stored.order.clone(), &service.app)?;
+    // The report says later how many there are.
+    let (cost, key) = (conditions.cost(), idempotency_key.as_deref());
+    start::count(service, starter, 1, cost, key).await?;
     let max_orders = service.app.limits.batch_audits;
     let (url, all_options) = with_recording(service, &stored, move |recording, report| {
         let report = parse(report)?;
@@ -163,13 +168,13 @@ pub(crate) async fn start_price_list(
         let value = InvalidValue::new("thirdParties", reason);
         return Err(Failure::InvalidChanges(value));
     }
-    let order = Order {
-        url,
-        options: VisitOptions::default(),
-        ..stored.order
-    };
-    let request = request.validate_each(order, all_options, &service.app)?;
-    start_batch(service, starter, request, idempotency_key).await
+    let request = conditions.comparisons(url, all_options, &service.app)?;
+    let count = request.orders.count();
+    if count > 1 {
+        starter.take(service, count - 1).await?;
+    }
+    let batch_id = start::start_counted(service, starter, request, idempotency_key).await?;
+    Ok((batch_id, count))
 }
 
 /// Starts an audit of a recording for every device and network. Returns the id of the batch and
@@ -182,29 +187,21 @@ pub(crate) async fn start_matrix(
     idempotency_key: Option<String>,
 ) -> Result<(String, u32), Failure> {
     let stored = completed(service, &starter.account_id, audit_id).await?;
-    let permit = permit(service).await?;
-    packed(service, &stored).await?;
-    drop(permit);
     let order = Order {
         options: VisitOptions {
             quick: true,
             replay: Some(Box::new(replay(&stored, request.is_repeatable()))),
             ..VisitOptions::default()
         },
-        ..stored.order
+        ..stored.order.clone()
     };
     let request = request.validate(order, &service.app)?;
-    start_batch(service, starter, request, idempotency_key).await
-}
-
-async fn start_batch(
-    service: &SharedState,
-    starter: &Starter,
-    request: ValidStart,
-    idempotency_key: Option<String>,
-) -> Result<(String, u32), Failure> {
-    let count = request.orders.count();
-    let batch_id = start::start(service, starter, request, idempotency_key).await?;
+    let (count, key) = (request.orders.count(), idempotency_key.as_deref());
+    start::count(service, starter, count, i64::from(count), key).await?;
+    let permit = permit(service).await?;
+    packed(service, &stored).await?;
+    drop(permit);
+    let batch_id = start::start_counted(service, starter, request, idempotency_key).await?;
     Ok((batch_id, count))
 }
 

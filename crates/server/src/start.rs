@@ -36,8 +36,36 @@ pub(crate) async fn start(
     request: ValidStart,
     idempotency_key: Option<String>,
 ) -> Result<String, Failure> {
+    starter.take(service, request.orders.count()).await?;
+    start_counted(service, starter, request, idempotency_key).await
+}
+
+/// Counts audits that need work before they can be started, and fails if the key may not start them
+/// or has fewer credits than the least that they cost. A repeated request may be paid already.
+pub(crate) async fn count(
+    service: &SharedState,
+    starter: &Starter,
+    starts: u32,
+    least_cost: i64,
+    idempotency_key: Option<&str>,
+) -> Result<(), Failure> {
+    starter.take(service, starts).await?;
+    let left = credits(service, starter).await?;
+    if left < least_cost && idempotency_key.is_none() {
+        let needed = least_cost;
+        return Err(Failure::InsufficientCredits { needed, left });
+    }
+    Ok(())
+}
+
+/// Starts audits like [`start`] that were counted by [`count`].
+pub(crate) async fn start_counted(
+    service: &SharedState,
+    starter: &Starter,
+    request: ValidStart,
+    idempotency_key: Option<String>,
+) -> Result<String, Failure> {
     let ValidStart { orders, options } = request;
-    starter.take(service, orders.count()).await?;
     let now = (service.app.clock)();
     let canonical_request = orders.canonical(&options)?;
     let record = |reply: String| {
@@ -171,8 +199,7 @@ async fn submit(
         Acceptance::Accepted => Ok(None),
         Acceptance::Replayed(reply) => Ok(Some(reply)),
         Acceptance::InsufficientCredits => {
-            let key = service.app.store.key(&starter.key_id).await?;
-            let left = key.map_or(0, |key| key.credits);
+            let left = credits(service, starter).await?;
             Err(Failure::InsufficientCredits { needed, left })
         }
         Acceptance::TooManyUnfinished => Err(Failure::TooManyUnfinished),
@@ -183,6 +210,11 @@ async fn submit(
         }
         Acceptance::KeyReused => Err(Failure::IdempotencyKeyReused),
     }
+}
+
+async fn credits(service: &SharedState, starter: &Starter) -> Result<i64, Failure> {
+    let key = service.app.store.key(&starter.key_id).await?;
+    Ok(key.map_or(0, |key| key.credits))
 }
 
 /// Generates an id such as `trk_…`.

@@ -8,6 +8,7 @@ use plumbline_recording::{
     BodyChunk, Change, ConnectResult, Endpoint, Handling, Protocol, RecordedEndpoint,
     RecordedExchange, RecordedResponse, Recording,
 };
+use plumbline_server::App;
 use plumbline_store::{AuditState, FileBlobs, Store};
 use serde_json::{Value, json};
 
@@ -88,9 +89,18 @@ struct RecordedAudit {
 
 impl RecordedAudit {
     async fn new() -> Self {
+        Self::with(|_| {}).await
+    }
+
+    async fn with(change: impl FnOnce(&mut App)) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let bundles = FileBlobs::open(dir.path()).unwrap();
-        let rig = Rig::with_bundles(Arc::new(bundles.clone())).await;
+        let of_app = bundles.clone();
+        let rig = Rig::with(|app| {
+            app.bundles = Some(Arc::new(of_app));
+            change(app);
+        });
+        let rig = rig.await;
         rig.start().await;
         let lease = rig.lease().await;
         let name = format!("{}-1", lease.audit_id);
@@ -215,6 +225,72 @@ async fn changes_that_affect_nothing_or_cannot_be_read_are_refused() {
         assert_eq!(reply["reason"], reason);
     }
     assert_eq!(audit.rig.credits().await, credits);
+}
+
+#[tokio::test]
+async fn values_and_credits_are_checked_before_a_recording_is_read() {
+    let audit = RecordedAudit::new().await;
+    let name = format!("{}-1", audit.audit_id);
+    audit.bundles.remove(&name).unwrap();
+    let code = async |what: &str, body: Value| {
+        let reply = audit.post(what, body).await;
+        reply.whole_json()["code"].as_str().unwrap().to_owned()
+    };
+    let changes = json!([{ "type": "block", "pattern": "a" }]);
+    let experiment = |own: Value| {
+        let mut body = own;
+        body["changes"] = changes.clone();
+        body
+    };
+    let valid = json!({ "devices": ["mobile"], "networks": ["cable"] });
+    for (what, body, expected) in [
+        ("experiments", experiment(json!({})), "NO_EVIDENCE"),
+        (
+            "experiments",
+            experiment(json!({ "device": "none" })),
+            "INVALID_DEVICE",
+        ),
+        (
+            "experiments",
+            experiment(json!({ "network": "none" })),
+            "INVALID_NETWORK",
+        ),
+        (
+            "third-parties",
+            json!({ "device": "none" }),
+            "INVALID_DEVICE",
+        ),
+        (
+            "matrix",
+            json!({ "devices": ["none"], "networks": ["cable"] }),
+            "INVALID_DEVICE",
+        ),
+        ("matrix", valid.clone(), "NO_EVIDENCE"),
+    ] {
+        assert_eq!(code(what, body.clone()).await, expected, "{what}: {body}");
+    }
+    while audit.rig.credits().await > 0 {
+        audit.rig.start().await;
+    }
+    for (what, body) in [
+        ("experiments", experiment(json!({}))),
+        ("third-parties", json!({})),
+        ("matrix", valid),
+    ] {
+        assert_eq!(code(what, body).await, "INSUFFICIENT_CREDITS", "{what}");
+    }
+}
+
+#[tokio::test]
+async fn experiments_that_need_a_recording_count_before_it_is_read() {
+    let audit = RecordedAudit::with(|app| app.limits.starts_per_minute = 2).await;
+    let changes = json!([{ "type": "block", "pattern": "nowhere.example" }]);
+    let body = json!({ "changes": changes });
+    let statuses = [
+        audit.post("experiments", body.clone()).await.status,
+        audit.post("experiments", body).await.status,
+    ];
+    assert_eq!(statuses, [406, 429]);
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{
     BatchMembers, BatchRequest, CommonMembers, Lists, RequestedOptions, StartBody, Values,
-    check_values, text, valid_pairs, whole_number,
+    check_url, check_values, text, valid_pairs, whole_number,
 };
 use crate::{
     app::App,
@@ -118,35 +118,9 @@ impl ExperimentRequest {
         }
     }
 
-    /// Validates the values, and returns the comparison of an order under the chosen conditions.
-    pub(crate) fn validate(self, order: Order, app: &App) -> Result<ValidStart, Failure> {
-        let (order, options) = self.conditions(order, app)?;
-        Ok(ValidStart {
-            orders: Orders::Single(Box::new(order)),
-            options,
-        })
-    }
-
-    /// Validates the values, and returns a batch of comparisons of an order under the chosen
-    /// conditions, one for each of several options.
-    pub(crate) fn validate_each(
-        self,
-        order: Order,
-        all_options: Vec<VisitOptions>,
-        app: &App,
-    ) -> Result<ValidStart, Failure> {
-        let (order, options) = self.conditions(order, app)?;
-        let orders = all_options.into_iter().map(|options| Order {
-            options,
-            ..order.clone()
-        });
-        Ok(ValidStart {
-            orders: Orders::Batch(orders.collect()),
-            options,
-        })
-    }
-
-    fn conditions(self, order: Order, app: &App) -> Result<(Order, AuditOptions), Failure> {
+    /// Validates the values, and returns the conditions of comparisons like an order. This needs no
+    /// recording.
+    pub(crate) fn conditions(self, order: Order, app: &App) -> Result<Conditions, Failure> {
         let order = Order {
             device: self.own.device.unwrap_or(order.device),
             network: self.own.network.unwrap_or(order.network),
@@ -163,7 +137,61 @@ impl ExperimentRequest {
         let options = self
             .common
             .validate(valid_pairs(self.own.max_pairs)?, app)?;
-        Ok((order, options))
+        Ok(Conditions { order, options })
+    }
+}
+
+/// The conditions of comparisons: an order without its options, and those of the audit.
+pub(crate) struct Conditions {
+    order: Order,
+    options: AuditOptions,
+}
+
+impl Conditions {
+    /// Returns the cost of one comparison in credits.
+    pub(crate) fn cost(&self) -> i64 {
+        i64::from(self.options.runs)
+    }
+
+    /// Returns a comparison of a URL.
+    pub(crate) fn comparison(
+        self,
+        url: String,
+        options: VisitOptions,
+        app: &App,
+    ) -> Result<ValidStart, Failure> {
+        let order = self.order(url, app)?;
+        Ok(ValidStart {
+            orders: Orders::Single(Box::new(Order { options, ..order })),
+            options: self.options,
+        })
+    }
+
+    /// Returns a batch of comparisons of a URL, one for each of several options.
+    pub(crate) fn comparisons(
+        self,
+        url: String,
+        all_options: Vec<VisitOptions>,
+        app: &App,
+    ) -> Result<ValidStart, Failure> {
+        let order = self.order(url, app)?;
+        let orders = all_options.into_iter().map(|options| Order {
+            options,
+            ..order.clone()
+        });
+        Ok(ValidStart {
+            orders: Orders::Batch(orders.collect()),
+            options: self.options,
+        })
+    }
+
+    fn order(&self, url: String, app: &App) -> Result<Order, Failure> {
+        let invalid = |reason| Failure::InvalidUrl(InvalidValue::new("url", reason));
+        check_url(&url, app).map_err(invalid)?;
+        Ok(Order {
+            url,
+            ..self.order.clone()
+        })
     }
 }
 
