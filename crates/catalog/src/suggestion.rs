@@ -100,10 +100,6 @@ fn normalized(text: &str) -> String {
 }
 
 #[cfg(test)]
-#[expect(
-    clippy::unwrap_used,
-    reason = "a failed unwrap shows where a test failed"
-)]
 mod tests {
     use super::*;
 
