@@ -10,10 +10,11 @@ use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::watch;
 
 use crate::layout::{CLOCK_VARIABLE, ClockPage, LAYOUT_VERSION, WAITS_VARIABLE};
+use crate::serving::ServingThreads;
 use crate::shared::SharedClockPage;
 use crate::timers::{PageTimer, Timers};
 use crate::waits::{WaitTable, Waiter};
-use crate::{Library, PageTime, PendingResponses, RealTimer, ServingThread};
+use crate::{Library, PageTime, PendingResponses, RealTimer};
 
 /// The time between two looks at a clock that is stopped together with its browser.
 const FROZEN_WAIT: Duration = Duration::from_millis(50);
@@ -35,7 +36,7 @@ pub struct PageClock {
     writer: Mutex<()>,
     pub(crate) timers: Timers,
     outside: PendingResponses,
-    serving: ServingThread,
+    pub(crate) serving: ServingThreads,
     frozen: Mutex<FrozenTime>,
     is_frozen: AtomicBool,
 }
@@ -82,7 +83,7 @@ impl PageClock {
             writer: Mutex::new(()),
             timers: Timers::new(),
             outside: PendingResponses::default(),
-            serving: ServingThread::default(),
+            serving: ServingThreads::default(),
             frozen: Mutex::default(),
             is_frozen: AtomicBool::new(false),
         };
@@ -123,11 +124,6 @@ impl PageClock {
     /// Returns what the page awaits from the outside world.
     pub fn outside(&self) -> &PendingResponses {
         &self.outside
-    }
-
-    /// Returns the thread of this process that serves the page.
-    pub fn serving(&self) -> &ServingThread {
-        &self.serving
     }
 
     /// Returns the rate of an undisturbed clock on a core of nominal speed.

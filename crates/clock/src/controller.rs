@@ -145,6 +145,7 @@ impl Control {
         let mut period = PERIOD;
         self.resume_turn(stopped);
         while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(period) {
+            self.threads.follow_serving(&self.clock.serving.ids());
             let sample = self.threads.sample();
             period = if sample.activity.is_busy() {
                 PERIOD
@@ -272,10 +273,6 @@ impl Control {
             } else {
                 Step::Run
             };
-        }
-        // A response may be under way between the sockets of this process.
-        if !self.clock.serving().is_at_rest() {
-            return Step::Run;
         }
         // A thread that runs at the moment is noticed at much less cost than one that waits for a
         // core.

@@ -22,6 +22,7 @@ mod recorder;
 mod serving;
 mod shared;
 mod system_load;
+mod thread;
 mod threads;
 mod time;
 mod timers;

@@ -1,57 +1,53 @@
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+//! The threads of this process that serve a browser: those of its emulated network, and of the
+//! connections to it.
 
-/// The time after which a thread that waits has nothing left to do: it is woken by everything that
-/// concerns it.
-const MIN_REST: Duration = Duration::from_micros(100);
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The thread of this process that serves a page: that of its emulated network. A clock does not
-/// jump while it works, because what it works on may be the next event of the page.
+use crate::PageClock;
+
+/// The ids of the threads that serve a browser.
+///
+/// A clock does not jump while one of them runs or is ready to run: what the browser has sent may
+/// not have reached the emulated network yet, and so may not be known as an event to wait for.
 #[derive(Debug, Default)]
-pub struct ServingThread {
-    state: Mutex<State>,
+pub(crate) struct ServingThreads {
+    ids: Mutex<Vec<i32>>,
 }
 
-#[derive(Debug, Default)]
-enum State {
-    /// There is no thread, or it has ended.
-    #[default]
-    Absent,
-    Works,
-    Waits {
-        since: Instant,
-    },
+impl ServingThreads {
+    pub(crate) fn ids(&self) -> Vec<i32> {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<i32>> {
+        self.ids.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The registration of a thread that serves a browser, until it is dropped.
+#[derive(Debug)]
+pub struct ServingThread {
+    clock: Arc<PageClock>,
+    id: i32,
 }
 
 impl ServingThread {
-    /// Records that the thread begins to work.
-    pub fn work(&self) {
-        self.set(State::Works);
-    }
-
-    /// Records that the thread begins to wait.
-    pub fn wait(&self) {
-        self.set(State::Waits {
-            since: Instant::now(),
-        });
-    }
-
-    /// Records that the thread ends.
-    pub fn end(&self) {
-        self.set(State::Absent);
-    }
-
-    /// Returns whether the thread has nothing to do.
-    pub(crate) fn is_at_rest(&self) -> bool {
-        match *self.state.lock().unwrap_or_else(PoisonError::into_inner) {
-            State::Absent => true,
-            State::Works => false,
-            State::Waits { since } => since.elapsed() >= MIN_REST,
+    /// Registers the calling thread, and lets it have a core at once as far as that is permitted:
+    /// it needs little time, but a delay lasts longer in page time.
+    pub fn register(clock: &Arc<PageClock>) -> Self {
+        crate::core::set_priority();
+        let id = rustix::thread::gettid().as_raw_pid();
+        clock.serving.lock().push(id);
+        Self {
+            clock: Arc::clone(clock),
+            id,
         }
     }
+}
 
-    fn set(&self, state: State) {
-        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
+impl Drop for ServingThread {
+    fn drop(&mut self) {
+        self.clock.serving.lock().retain(|id| *id != self.id);
     }
 }
 
@@ -60,18 +56,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_rests_when_it_has_waited_for_a_while() {
-        let thread = ServingThread::default();
-        assert!(thread.is_at_rest());
-        thread.work();
-        assert!(!thread.is_at_rest());
-        thread.wait();
-        while !thread.is_at_rest() {
-            std::thread::yield_now();
-        }
-        thread.work();
-        assert!(!thread.is_at_rest());
-        thread.end();
-        assert!(thread.is_at_rest());
+    fn a_thread_is_registered_until_its_registration_is_dropped() {
+        let clock = Arc::new(PageClock::private().unwrap());
+        let own = rustix::thread::gettid().as_raw_pid();
+        let registration = std::thread::scope(|scope| {
+            let other = scope.spawn(|| ServingThread::register(&clock));
+            other.join().unwrap()
+        });
+        assert_eq!(clock.serving.ids(), [registration.id]);
+        assert_ne!(registration.id, own);
+        drop(registration);
+        assert_eq!(clock.serving.ids(), []);
     }
 }

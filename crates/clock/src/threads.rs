@@ -1,17 +1,16 @@
 //! Reads from Linux what the threads of a browser do: how long each ran, how long it was ready and
-//! had no core, and whether it is blocked.
+//! had no core, and whether it is blocked. The threads of this process that serve the browser are
+//! watched as well, because the browser's page time must not pass while they work.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::{self, File};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::proc_files::{
-    Counters, ProcessClock, core_of, counters, group_of, inner_id, is_renderer, numbered_entries,
-    state_of,
-};
+use crate::proc_files::{ProcessClock, group_of, is_renderer, numbered_entries};
 use crate::system_load::SystemLoad;
+use crate::thread::Thread;
 use crate::{PageTime, ThreadActivity, Waiter, interrupt};
 
 /// The time between two searches for new processes and threads.
@@ -37,6 +36,8 @@ pub struct BrowserThreads {
     /// Processes by id, and the number of looks at those that may still join the group.
     looks: HashMap<i32, u32>,
     processes: HashMap<i32, Process>,
+    /// The threads of this process that serve the browser, by id.
+    serving: HashMap<i32, Thread>,
     /// The last look for new ids, and the last search.
     looked_at: Option<Instant>,
     searched_at: Option<Instant>,
@@ -63,19 +64,6 @@ struct Process {
     /// Whether threads were left out of the last sample, which may have run.
     may_lack_activity: bool,
     threads: HashMap<i32, Thread>,
-}
-
-#[derive(Debug)]
-struct Thread {
-    /// The id in the thread's own process namespace, in which it publishes its waits.
-    inner_id: i32,
-    counters: File,
-    state: File,
-    last: Counters,
-    /// Number of samples since the counters changed.
-    unchanged_samples: u32,
-    /// The number of the core that it ran on when it was read last.
-    core: Option<usize>,
 }
 
 /// The activity of a browser since the previous sample.
@@ -110,12 +98,25 @@ impl BrowserThreads {
             group: i32::try_from(group).unwrap_or(i32::MAX),
             looks: HashMap::new(),
             processes: HashMap::new(),
+            serving: HashMap::new(),
             looked_at: None,
             searched_at: None,
             last_id: None,
             load: SystemLoad::open(),
             sampled_at: Instant::now(),
             last_busy: None,
+        }
+    }
+
+    /// Watches these threads of this process as those that serve the browser.
+    pub fn follow_serving(&mut self, ids: &[i32]) {
+        self.serving.retain(|id, _| ids.contains(id));
+        for id in ids {
+            if !self.serving.contains_key(id)
+                && let Some(thread) = Thread::open("self", *id)
+            {
+                self.serving.insert(*id, thread);
+            }
         }
     }
 
@@ -137,13 +138,18 @@ impl BrowserThreads {
         for (id, process) in &mut self.processes {
             process.sample(*id, now, &mut sample);
         }
+        for thread in self.serving.values_mut() {
+            thread.last = thread.read().unwrap_or_default();
+        }
         sample
     }
 
     /// Returns whether a thread has run since the last sample, which stays the last one.
     pub fn have_run(&self) -> bool {
         let mut processes = self.processes.values();
+        let mut serving = self.serving.values();
         processes.any(|process| process.time() != process.ran)
+            || serving.any(|thread| thread.read().unwrap_or_default() != thread.last)
     }
 
     /// Returns whether no thread of the system but the caller runs or is ready to run. This takes
@@ -154,6 +160,9 @@ impl BrowserThreads {
 
     /// Returns whether no known thread runs or is ready to run.
     pub fn are_blocked(&mut self) -> bool {
+        if !self.serving.values().all(Thread::is_blocked) {
+            return false;
+        }
         // A thread that was busy is most likely to be busy still.
         if let Some((process, id)) = self.last_busy
             && let Some(thread) = self
@@ -309,7 +318,7 @@ impl Process {
         for thread in numbered_entries(Path::new(&format!("/proc/{id}/task"))) {
             is_alive = true;
             if !self.threads.contains_key(&thread)
-                && let Some(opened) = Thread::open(id, thread)
+                && let Some(opened) = Thread::open(&id.to_string(), thread)
             {
                 self.threads.insert(thread, opened);
             }
@@ -370,72 +379,9 @@ impl Process {
     }
 }
 
-impl Thread {
-    fn open(process: i32, thread: i32) -> Option<Self> {
-        let file = |name| format!("/proc/{process}/task/{thread}/{name}");
-        let status = fs::read_to_string(file("status")).ok()?;
-        let mut opened = Self {
-            inner_id: inner_id(&status).unwrap_or(thread),
-            counters: File::open(file("schedstat")).ok()?,
-            state: File::open(file("stat")).ok()?,
-            last: Counters::default(),
-            unchanged_samples: 0,
-            core: None,
-        };
-        opened.last = opened.read()?;
-        Some(opened)
-    }
-
-    /// Returns the counters, or `None` if the thread has ended.
-    fn read(&self) -> Option<Counters> {
-        let mut text = [0; 96];
-        let length = self.counters.read_at(&mut text, 0).ok()?;
-        counters(std::str::from_utf8(text.get(..length)?).ok()?)
-    }
-
-    /// Returns the number of the core that the thread ran on last. This takes longer than reading
-    /// its counters.
-    fn read_core(&self) -> Option<usize> {
-        let mut text = [0; 512];
-        let length = self.state.read_at(&mut text, 0).ok()?;
-        core_of(&text[..length])
-    }
-
-    fn is_blocked(&self) -> bool {
-        let mut text = [0; 96];
-        let length = self.state.read_at(&mut text, 0).unwrap_or_default();
-        // A thread that has ended does nothing.
-        length == 0 || state_of(&text[..length]).is_none_or(|state| !matches!(state, b'R' | b'D'))
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::io::{Read as _, Write as _};
-
     use super::*;
-
-    #[test]
-    fn a_thread_that_waits_is_blocked_and_one_that_runs_is_not() {
-        let mut child = std::process::Command::new("cat")
-            .stdin(std::process::Stdio::piped())
-            .stdout(std::process::Stdio::piped())
-            .spawn()
-            .unwrap();
-        // After its first line, it only waits for the next.
-        child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
-        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
-        let id = i32::try_from(child.id()).unwrap();
-        let thread = Thread::open(id, id).unwrap();
-        while !thread.is_blocked() {
-            std::thread::yield_now();
-        }
-        let own = rustix::thread::gettid().as_raw_pid();
-        let own_process = i32::try_from(std::process::id()).unwrap();
-        assert!(!Thread::open(own_process, own).unwrap().is_blocked());
-        child.kill().unwrap();
-        child.wait().unwrap();
-    }
 
     #[test]
     fn the_threads_of_this_process_are_found_and_have_run() {
@@ -464,6 +410,38 @@ mod tests {
             }
             assert!(threads.has_unknown_threads());
             drop(end);
+        });
+    }
+
+    #[test]
+    fn a_serving_thread_is_noticed_while_it_works_and_when_it_has_worked() {
+        let (work, working) = std::sync::mpsc::channel::<()>();
+        let (send_id, id) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                send_id.send(rustix::thread::gettid().as_raw_pid()).unwrap();
+                while working.recv().is_ok() {}
+            });
+            // No browser has this group.
+            let mut threads = BrowserThreads::new(u32::MAX);
+            let id = id.recv().unwrap();
+            threads.follow_serving(&[id]);
+            while !threads.are_blocked() {
+                std::thread::yield_now();
+            }
+            threads.sample();
+            assert!(!threads.have_run());
+            work.send(()).unwrap();
+            while !threads.have_run() {
+                std::thread::yield_now();
+            }
+            threads.follow_serving(&[rustix::thread::gettid().as_raw_pid()]);
+            threads.sample();
+            // This thread runs.
+            assert!(!threads.are_blocked());
+            threads.follow_serving(&[]);
+            assert!(threads.are_blocked() && !threads.have_run());
+            drop(work);
         });
     }
 }

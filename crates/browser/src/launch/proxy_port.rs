@@ -6,12 +6,17 @@
 //! slower web.) So each browser gets a port of this process as its proxy, and the visit forwards
 //! connections from it to the proxy.
 
+use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::Arc;
 use std::time::Duration;
 
+use plumbline_clock::{PageClock, ServingThread};
 use tokio::io::copy_bidirectional_with_sizes;
 use tokio::net::TcpStream;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::runtime::Builder;
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 /// Buffer size for each direction of each connection.
@@ -43,46 +48,74 @@ impl ProxyPort {
     }
 
     /// Forwards all connections to the proxy until the forwarder is closed or dropped. There must
-    /// be no other forwarder.
-    pub(crate) fn forward_to(&self, proxy: SocketAddr) -> std::io::Result<Forwarder> {
+    /// be no other forwarder. A thread of its own does this, whose work the clock of the browser
+    /// waits for: other tasks of this process would delay the page's packets, and a delay lasts
+    /// longer in page time.
+    pub(crate) fn forward_to(
+        &self,
+        proxy: SocketAddr,
+        clock: &Arc<PageClock>,
+    ) -> std::io::Result<Forwarder> {
         // Connections that the browser made for itself while it was idle are not part of the visit.
         while self.listener.accept().is_ok() {}
-        let listener = tokio::net::TcpListener::from_std(self.listener.try_clone()?)?;
-        let task = tokio::spawn(async move {
-            let mut connections = JoinSet::new();
-            loop {
-                tokio::select! {
-                    result = listener.accept() => match result {
-                        Ok((browser, _)) => _ = connections.spawn(forward(browser, proxy)),
-                        Err(error) => {
-                            tracing::debug!(%error, "failed to accept a connection");
-                            // Without free file descriptors it would fail at once again.
-                            sleep(PAUSE_AFTER_ERROR).await;
-                        }
-                    },
-                    Some(_) = connections.join_next() => {}
+        let listener = self.listener.try_clone()?;
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let clock = Arc::clone(clock);
+        let (close, closing) = oneshot::channel();
+        let (ended_sender, ended) = oneshot::channel();
+        std::thread::Builder::new()
+            .name("forwarder".to_owned())
+            .spawn(move || {
+                let registration = ServingThread::register(&clock);
+                let result = runtime.block_on(async {
+                    tokio::select! {
+                        result = forward_all(listener, proxy) => result,
+                        _ = closing => Ok(()),
+                    }
+                });
+                if let Err(error) = result {
+                    tracing::error!(%error, "failed to forward the connections of a browser");
                 }
-            }
-        });
-        Ok(Forwarder(task))
+                drop((runtime, registration));
+                // Nobody waits for it if the forwarder was dropped.
+                let _ = ended_sender.send(());
+            })?;
+        Ok(Forwarder { close, ended })
     }
 }
 
-/// A task that forwards connections. Dropping it ends all of them.
-pub(crate) struct Forwarder(JoinHandle<()>);
+/// A thread that forwards connections. Dropping it ends all of them.
+pub(crate) struct Forwarder {
+    /// Ends the thread when it is dropped.
+    close: oneshot::Sender<Infallible>,
+    ended: oneshot::Receiver<()>,
+}
 
 impl Forwarder {
     /// Ends all connections.
-    pub(crate) async fn close(mut self) {
-        self.0.abort();
-        // The task was aborted, which is its only end.
-        let _ = (&mut self.0).await;
+    pub(crate) async fn close(self) {
+        drop(self.close);
+        // It fails if the thread panicked, which ends all connections, too.
+        let _ = self.ended.await;
     }
 }
 
-impl Drop for Forwarder {
-    fn drop(&mut self) {
-        self.0.abort();
+/// Forwards all connections. Returns only if that is impossible.
+async fn forward_all(listener: TcpListener, proxy: SocketAddr) -> std::io::Result<()> {
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            result = listener.accept() => match result {
+                Ok((browser, _)) => _ = connections.spawn(forward(browser, proxy)),
+                Err(error) => {
+                    tracing::debug!(%error, "failed to accept a connection");
+                    // Without free file descriptors it would fail at once again.
+                    sleep(PAUSE_AFTER_ERROR).await;
+                }
+            },
+            Some(_) = connections.join_next() => {}
+        }
     }
 }
 

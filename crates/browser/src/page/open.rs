@@ -330,7 +330,8 @@ async fn connect_proxy(
     }
     match (&browser.proxy_port, network) {
         (Some(port), NetworkPath::Proxy(proxy)) => {
-            let forwarder = port.forward_to(*proxy).map_err(|error| fault(&error))?;
+            let forwarder = port.forward_to(*proxy, &browser.clock);
+            let forwarder = forwarder.map_err(|error| fault(&error))?;
             browser.forwarder = Some(forwarder);
             Ok(NetworkPath::Direct)
         }

@@ -31,7 +31,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-use plumbline_clock::PageClock;
+use plumbline_clock::{PageClock, ServingThread};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{oneshot, watch};
@@ -179,11 +179,8 @@ impl Link {
             Some(clock) => Arc::clone(clock),
             None => Arc::new(PageClock::private().map_err(LinkError::Clock)?),
         };
-        let (working_clock, waiting_clock) = (Arc::clone(&clock), Arc::clone(&clock));
         let runtime = Builder::new_current_thread()
             .enable_all()
-            .on_thread_unpark(move || working_clock.serving().work())
-            .on_thread_park(move || waiting_clock.serving().wait())
             .build()
             .map_err(LinkError::Thread)?;
         let listener = listen(&runtime).map_err(LinkError::Listen)?;
@@ -231,11 +228,10 @@ impl Link {
         std::thread::Builder::new()
             .name("link".into())
             .spawn(move || {
-                raise_priority();
+                let _registered = ServingThread::register(&served_clock);
                 runtime.block_on(accept_loop);
                 // Closing must not wait for a lookup that is still running.
                 runtime.shutdown_background();
-                served_clock.serving().end();
                 let _ = closed_sender.send(());
             })
             .map_err(LinkError::Thread)?;
@@ -290,15 +286,6 @@ fn listen(runtime: &Runtime) -> io::Result<TcpListener> {
     let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     listener.set_nonblocking(true)?;
     TcpListener::from_std(listener)
-}
-
-/// Requests a higher priority for this thread, which needs little time but needs it without delay.
-/// Only a privileged process gets it; the link also works without.
-fn raise_priority() {
-    const NICENESS: i32 = -10;
-    if let Err(error) = rustix::process::setpriority_process(None, NICENESS) {
-        tracing::debug!(%error, "link runs at normal priority");
-    }
 }
 
 fn model_setup(config: &LinkConfig, profile: LineProfile) -> Setup {
