@@ -150,7 +150,12 @@ async fn the_recorded_times_of_a_server_pass_on_the_pages_clock() {
 #[tokio::test]
 async fn what_came_with_the_headers_is_sent_with_them() {
     let exchange = exchange("/", 0.0, &[(0.9, "body")]);
-    let (link, clock) = replay(LineProfile::UNLIMITED, vec![exchange]);
+    // A second packet would come much later than the first.
+    let narrow = LineProfile {
+        down_kbps: Some(50.0),
+        ..LINE
+    };
+    let (link, clock) = replay(narrow, vec![exchange]);
     let text = with_jumps(&clock, async {
         let mut browser = connect(&link).await;
         request(&mut browser, "/").await;
