@@ -19,6 +19,9 @@ use crate::{Library, PageTime, PendingResponses, RealTimer};
 /// The time between two looks at a clock that is stopped together with its browser.
 const FROZEN_WAIT: Duration = Duration::from_millis(50);
 
+/// The longest real wait for which a precise timer is used, which needs a file descriptor.
+const MAX_PRECISE_WAIT: Duration = Duration::from_millis(20);
+
 /// The shortest real wait while the clock runs slower than its speed.
 const MIN_REPEATED_WAIT: Duration = Duration::from_micros(100);
 
@@ -210,11 +213,19 @@ impl PageClock {
         let mut registered = PageTimer::new(Arc::clone(self));
         registered.set(Some(deadline));
         let mut jumps = self.jumps();
-        // Fails if there are too many open files.
-        let timer = RealTimer::new().ok();
+        let mut timer = None;
         while let Some(wait) = self.real_wait(deadline) {
+            let sleeping = async {
+                if wait > MAX_PRECISE_WAIT {
+                    tokio::time::sleep(wait - MAX_PRECISE_WAIT / 2).await;
+                } else {
+                    // Fails if there are too many open files.
+                    let timer = timer.get_or_insert_with(|| RealTimer::new().ok());
+                    sleep_precisely(timer.as_ref(), wait).await;
+                }
+            };
             tokio::select! {
-                () = sleep_precisely(timer.as_ref(), wait) => {}
+                () = sleeping => {}
                 _ = jumps.changed() => {}
             }
         }

@@ -1,6 +1,6 @@
 //! Reads from Linux what the threads of a browser do: how long each ran, how long it was ready and
 //! had no core, and whether it is blocked. The threads of this process that serve the browser are
-//! watched as well, because the browser's page time must not pass while they work.
+//! watched as well, because page time must not jump while they work.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;

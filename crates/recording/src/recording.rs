@@ -120,8 +120,9 @@ pub struct RecordedExchange {
     pub started_ms: f64,
     /// The response; `None` if there was none until the connection or the recording ended.
     pub response: Option<RecordedResponse>,
-    /// True if neither the response nor the connection had ended when the recording did, as with
-    /// a long poll. A replay leaves the request open, too.
+    /// True if the server had neither ended its response nor the connection when the recording
+    /// ended or the browser cancelled the request, as with a long poll or a WebSocket. A replay
+    /// leaves the request open, too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_open: bool,
     #[serde(default, skip_serializing_if = "Handling::is_answered")]

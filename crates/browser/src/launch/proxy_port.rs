@@ -58,8 +58,11 @@ impl ProxyPort {
     ) -> std::io::Result<Forwarder> {
         // Connections that the browser made for itself while it was idle are not part of the visit.
         while self.listener.accept().is_ok() {}
-        let listener = self.listener.try_clone()?;
         let runtime = Builder::new_current_thread().enable_all().build()?;
+        let listener = {
+            let _runtime = runtime.enter();
+            tokio::net::TcpListener::from_std(self.listener.try_clone()?)?
+        };
         let clock = Arc::clone(clock);
         let (close, closing) = oneshot::channel();
         let (ended_sender, ended) = oneshot::channel();
@@ -67,15 +70,12 @@ impl ProxyPort {
             .name("forwarder".to_owned())
             .spawn(move || {
                 let registration = ServingThread::register(&clock);
-                let result = runtime.block_on(async {
+                runtime.block_on(async {
                     tokio::select! {
-                        result = forward_all(listener, proxy) => result,
-                        _ = closing => Ok(()),
+                        () = forward_all(listener, proxy) => {}
+                        _ = closing => {}
                     }
                 });
-                if let Err(error) = result {
-                    tracing::error!(%error, "failed to forward the connections of a browser");
-                }
                 drop((runtime, registration));
                 // Nobody waits for it if the forwarder was dropped.
                 let _ = ended_sender.send(());
@@ -100,9 +100,8 @@ impl Forwarder {
     }
 }
 
-/// Forwards all connections. Returns only if that is impossible.
-async fn forward_all(listener: TcpListener, proxy: SocketAddr) -> std::io::Result<()> {
-    let listener = tokio::net::TcpListener::from_std(listener)?;
+/// Forwards all connections, without an end.
+async fn forward_all(listener: tokio::net::TcpListener, proxy: SocketAddr) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {

@@ -97,6 +97,22 @@ async fn values_that_were_not_kept_are_asked_for() {
     let page = again(&rig, &first.audit_id, &fields).await;
     assert_eq!(page.status, 406);
     assert!(page.text().contains("not valid JSON") && page.text().contains("typed"));
+    let unfilled = json!({
+        "state": { "cookies": [{ "name": "sid", "value": "" }] },
+        "steps": [{ "type": "fill", "selector": "#name", "value": "" }],
+    });
+    let page = again(
+        &rig,
+        &first.audit_id,
+        &[("preparing", &unfilled.to_string())],
+    )
+    .await;
+    assert_eq!(page.status, 406);
+    assert!(
+        page.text().contains("no value was filled in"),
+        "{}",
+        page.text()
+    );
     assert_eq!(rig.credits().await, credits);
 
     let preparing: Value = json!({ "state": body["state"], "steps": body["steps"] });

@@ -14,6 +14,13 @@ use crate::{
 /// The key of an advisory lock, which no other program on the same database should use.
 const LOCK: i64 = 0x706c_756d_6865_6f6b;
 
+/// Waits until no other transaction claims webhooks or deletes audits with webhooks. It comes
+/// before all locks of rows.
+pub(super) async fn lock(db: &Transaction<'_>) -> Result<(), StoreError> {
+    change(db, "SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
+    Ok(())
+}
+
 /// Implements [`Store::claim_deliveries`](crate::Store::claim_deliveries). A lock allows one claim
 /// at a time in the whole database, so that the limits hold across servers.
 pub(super) async fn claim(
@@ -21,7 +28,7 @@ pub(super) async fn claim(
     claim: &DeliveryClaim,
     now: Timestamp,
 ) -> Result<ClaimedDeliveries, StoreError> {
-    change(db, "SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
+    lock(db).await?;
     // Servers of the previous version do not set the account.
     change(
         db,
@@ -203,32 +210,30 @@ pub(super) async fn settle(
 
 /// Hands the webhooks of batches over to other audits of the batches, if they are still to be
 /// delivered and their audits are deleted. If there is no other audit, there is nothing to report.
+/// The caller holds the [`lock`].
 pub(super) async fn hand_over_batches(
     db: &Transaction<'_>,
     positions: &[i64],
 ) -> Result<(), StoreError> {
-    let lost = "SELECT batch_id, due_at FROM deliveries
-                WHERE position = ANY($1) AND state = 'pending' AND batch_id IS NOT NULL";
-    if rows(db, lost, &[&positions]).await?.is_empty() {
-        return Ok(());
-    }
-    // No claim locks webhooks in another order meanwhile.
-    change(db, "SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
-    let sql = format!(
+    change(
+        db,
         "UPDATE deliveries
          SET batch_id = heir.batch_id, is_batch = state <> 'pending',
              attempts = CASE WHEN state = 'pending' THEN attempts ELSE 0 END,
              due_at = CASE WHEN state = 'pending' THEN deliveries.due_at ELSE heir.due_at END,
              state = 'pending'
          FROM (SELECT lost.batch_id, lost.due_at, max(audits.position) AS position
-               FROM ({lost}) AS lost
+               FROM (SELECT batch_id, due_at FROM deliveries
+                     WHERE position = ANY($1) AND state = 'pending' AND batch_id IS NOT NULL
+                     FOR UPDATE) AS lost
                JOIN audits ON audits.batch_id = lost.batch_id
                JOIN deliveries AS of_audit ON of_audit.position = audits.position
                WHERE audits.position <> ALL($1)
                GROUP BY lost.batch_id, lost.due_at) AS heir
-         WHERE deliveries.position = heir.position"
-    );
-    change(db, &sql, &[&positions]).await?;
+         WHERE deliveries.position = heir.position",
+        &[&positions],
+    )
+    .await?;
     Ok(())
 }
 

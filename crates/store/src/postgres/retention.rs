@@ -12,6 +12,7 @@ pub(super) async fn delete(
     account_id: &str,
     audit_id: &str,
 ) -> Result<bool, StoreError> {
+    deliveries::lock(db).await?;
     let row = row(
         db,
         "SELECT position FROM audits
@@ -44,6 +45,7 @@ pub(super) async fn purge(
     now: Timestamp,
     limit: u32,
 ) -> Result<PurgeResult, StoreError> {
+    deliveries::lock(db).await?;
     change(db, "DELETE FROM replies WHERE expires_at <= $1", &[&now.0]).await?;
     change(db, "DELETE FROM shares WHERE expires_at <= $1", &[&now.0]).await?;
     change(

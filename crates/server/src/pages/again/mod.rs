@@ -21,7 +21,7 @@ use crate::{
         request_body::again,
         visit_options::{PREPARING_FIELD, RequestedOptions, validated},
     },
-    errors::Failure,
+    errors::{Failure, InvalidValue},
     replays, start,
     state::SharedState,
 };
@@ -98,6 +98,7 @@ async fn accept(
     options: AuditOptions,
     preparing: Option<&str>,
 ) -> Result<String, Failure> {
+    let stored = order.options.clone();
     if let Some(preparing) = preparing {
         let preparing = validated(RequestedOptions::preparing(preparing)?)?;
         order.options = VisitOptions {
@@ -107,12 +108,25 @@ async fn accept(
             flow: preparing.flow,
             ..order.options
         };
+        if order.options.lacks_values() && order.options == stored {
+            let reason = "no value was filled in";
+            let value = InvalidValue::new(PREPARING_FIELD, reason);
+            return Err(Failure::InvalidState(value));
+        }
     }
-    for replay in order.options.replays() {
-        replays::require_recording(service, &visitor.account_id, &replay.recording).await?;
-    }
+    let recordings: Vec<String> = order
+        .options
+        .replays()
+        .map(|it| it.recording.clone())
+        .collect();
+    let cost = i64::from(options.runs);
     let request = again(order, options, &service.app)?;
-    start::start(service, &visitor.starter(), request, None).await
+    let starter = visitor.starter();
+    start::count(service, &starter, 1, cost, None).await?;
+    for recording in recordings {
+        replays::require_recording(service, &visitor.account_id, &recording).await?;
+    }
+    start::start_counted(service, &starter, request, None).await
 }
 
 async fn render(

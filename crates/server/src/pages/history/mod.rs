@@ -206,6 +206,8 @@ impl<'a> HistoryPage<'a> {
             for audit in &mut past {
                 audit.href = None;
                 audit.labels.clear();
+                // It may contain URLs and texts of the page.
+                audit.reason = None;
             }
         }
         Self {
@@ -241,6 +243,7 @@ impl Page for HistoryPage<'_> {
 mod tests {
     use plumbline_model::field::{FieldHistory, FieldKind, Period, RecordScope};
     use plumbline_model::report::{Report, View};
+    use plumbline_store::AuditError;
 
     use super::super::testing::{EVIL, assert_text_only, report};
     use super::*;
@@ -361,5 +364,31 @@ mod tests {
         assert_eq!(count, 4, "two options, and a row with a link");
         let shared = HistoryPage::new(url, &past, &[], None).render().unwrap();
         assert!(!shared.contains("release-"));
+    }
+
+    #[test]
+    fn reasons_of_failures_are_shown_to_the_owner_only() {
+        let message = "The page had redirected to https://login.example/?state=1.";
+        let failed = PastAudit {
+            tracking_id: "trk_1".to_owned(),
+            audit_id: Some("aud_1".to_owned()),
+            url: "https://example.com/".to_owned(),
+            at_ms: 0,
+            summary: None,
+            error: Some(AuditError {
+                code: "HTTP_ERROR".to_owned(),
+                message: message.to_owned(),
+            }),
+            labels: Vec::new(),
+        };
+        let url = "https://example.com/";
+        let page = |sharing| HistoryPage::new(url, std::slice::from_ref(&failed), &[], sharing);
+        assert!(
+            page(Some(sharing()))
+                .render()
+                .unwrap()
+                .contains("login.example")
+        );
+        assert!(!page(None).render().unwrap().contains("login.example"));
     }
 }
